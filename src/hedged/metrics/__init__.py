@@ -1,0 +1,37 @@
+"""The metrics of the paper: pure functions on arrays.
+
+They never see a model: callers pass scores, uncertainties and labels.
+"""
+
+from hedged.metrics.identification import Vote as Vote
+from hedged.metrics.identification import knn_accuracy as knn_accuracy
+from hedged.metrics.identification import knn_correct as knn_correct
+from hedged.metrics.identification import nearest as nearest
+from hedged.metrics.organisation import AxisAlignment as AxisAlignment
+from hedged.metrics.organisation import Centroids as Centroids
+from hedged.metrics.organisation import axis_alignment as axis_alignment
+from hedged.metrics.organisation import class_centroids as class_centroids
+from hedged.metrics.organisation import mean_run_length as mean_run_length
+from hedged.metrics.organisation import run_lengths as run_lengths
+from hedged.metrics.organisation import shared_digit_count as shared_digit_count
+from hedged.metrics.pairs import Pairs as Pairs
+from hedged.metrics.pairs import all_pairs as all_pairs
+from hedged.metrics.pairs import balanced_pairs as balanced_pairs
+from hedged.metrics.pairs import random_pairs as random_pairs
+from hedged.metrics.pairs import score_pairs as score_pairs
+from hedged.metrics.rejection import RejectCurve as RejectCurve
+from hedged.metrics.rejection import reject_curve as reject_curve
+from hedged.metrics.rejection import twin_order as twin_order
+from hedged.metrics.rejection import uncertainty_auroc as uncertainty_auroc
+from hedged.metrics.repeats import Repeated as Repeated
+from hedged.metrics.repeats import repeat as repeat
+from hedged.metrics.uncertainty import UncertaintyCurve as UncertaintyCurve
+from hedged.metrics.uncertainty import ap_curve as ap_curve
+from hedged.metrics.uncertainty import balanced_accuracy_curve as balanced_accuracy_curve
+from hedged.metrics.uncertainty import equal_count_bins as equal_count_bins
+from hedged.metrics.uncertainty import knn_curve as knn_curve
+from hedged.metrics.verification import Threshold as Threshold
+from hedged.metrics.verification import average_precision as average_precision
+from hedged.metrics.verification import balanced_accuracy as balanced_accuracy
+from hedged.metrics.verification import best_threshold as best_threshold
+from hedged.metrics.verification import roc_auc as roc_auc

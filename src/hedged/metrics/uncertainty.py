@@ -1,0 +1,153 @@
+"""Known unknowns: does performance fall where the embedding says that it is uncertain?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import kendalltau
+
+from hedged.errors import DataError, ShapeError
+from hedged.metrics._arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    check_at_least,
+    check_same_length,
+    flags,
+    numbers,
+)
+from hedged.metrics.pairs import Pairs
+from hedged.metrics.verification import average_precision, balanced_accuracy
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class UncertaintyCurve:
+    """Performance, mean uncertainty and number of items of each bin: (bins,), least uncertain bin first."""
+
+    performance: FloatArray
+    uncertainty: FloatArray
+    counts: IntArray
+
+    @property
+    def kendall(self) -> float:
+        """−τ(bin index, performance), Kendall's τ-b: 1 when performance falls from each bin to the next."""
+        if np.ptp(self.performance) == 0:
+            return 0.0  # τ is 0/0 here, and an uncertainty that tells nothing apart earns nothing
+        return float(kendalltau(-np.arange(len(self.performance)), self.performance).statistic)
+
+    @property
+    def pearson(self) -> float:
+        """−r(mean uncertainty, performance): 1 when performance falls on a line."""
+        if np.ptp(self.performance) == 0 or np.ptp(self.uncertainty) == 0:
+            return 0.0  # 0/0, as above
+        return float(np.corrcoef(-self.uncertainty, self.performance)[0, 1])
+
+
+def equal_count_bins(values: ArrayLike, bins: int = 20) -> IntArray:
+    """The bin of each value, 0 … bins − 1, lowest values first: (n,). Bin sizes differ by at most one.
+
+    Equal values keep the order of the input, even across the border of two bins.
+
+    >>> equal_count_bins([0.3, 0.1, 0.9, 0.2, 0.5], bins=2)
+    array([0, 0, 1, 0, 1])
+    """
+    index = np.empty(np.size(values), dtype=np.intp)
+    for bin_index, members in enumerate(_members(numbers("values", values), bins)):
+        index[members] = bin_index
+    return index
+
+
+def knn_curve(uncertainty: ArrayLike, correct: ArrayLike, bins: int = 20) -> UncertaintyCurve:
+    """KNN accuracy in each bin of probes, binned by η(x). `uncertainty`, `correct`: (n,), see `knn_correct`.
+
+    >>> curve = knn_curve([0.1, 0.2, 0.5, 0.6, 0.8, 0.9], [True, True, True, False, False, False], bins=3)
+    >>> curve.performance, curve.kendall
+    (array([1. , 0.5, 0. ]), 1.0)
+    """
+    eta, hits = numbers("uncertainty", uncertainty), flags("correct", correct)
+    check_same_length(uncertainty=eta, correct=hits)
+    return _curve(eta, bins, lambda members: float(hits[members].mean()))
+
+
+def ap_curve(
+    uncertainty: ArrayLike, pairs: Pairs, scores: ArrayLike, bins: int = 20, min_matches: int = 20
+) -> UncertaintyCurve:
+    """Average precision in each bin of pairs, binned by η(x₁, x₂) = ½ (η(x₁) + η(x₂)).
+
+    `uncertainty` is one value an item, (n,); `scores` one a pair. Pairs should be random (`random_pairs`) and
+    so many that each bin holds at least `min_matches` matches: the AP of a few is noise.
+
+    >>> from hedged.metrics import random_pairs
+    >>> pairs = random_pairs([0, 1] * 50, count=2000)
+    >>> ap_curve(np.linspace(0, 1, 100), pairs, scores=pairs.matches, bins=2).performance
+    array([1., 1.])
+    """
+    return _pair_curve(uncertainty, pairs, scores, bins, min_matches, average_precision)
+
+
+def balanced_accuracy_curve(
+    uncertainty: ArrayLike,
+    pairs: Pairs,
+    scores: ArrayLike,
+    threshold: float,
+    bins: int = 20,
+    min_matches: int = 20,
+) -> UncertaintyCurve:
+    """Balanced accuracy at one threshold in each bin of pairs, binned as in `ap_curve`: the paper's pets.
+
+    >>> from hedged.metrics import all_pairs
+    >>> pairs = all_pairs([0, 1] * 50)
+    >>> balanced_accuracy_curve([0.1] * 100, pairs, pairs.matches, threshold=0.5, bins=2).performance
+    array([1., 1.])
+    """
+    measure = partial(balanced_accuracy, threshold=threshold)
+    return _pair_curve(uncertainty, pairs, scores, bins, min_matches, measure)
+
+
+def _members(values: FloatArray, bins: int) -> list[IntArray]:
+    """The items of each bin: `array_split` cuts them, sorted, into parts of equal size, give or take one."""
+    check_at_least("bins", bins, 1)
+    if len(values) < bins:
+        raise DataError(f"{len(values)} values cannot fill {bins} bins; expected more values or bins={len(values)}")
+    return np.array_split(np.argsort(values, kind="stable"), bins)
+
+
+def _curve(values: FloatArray, bins: int, perform: Callable[[IntArray], float]) -> UncertaintyCurve:
+    members = _members(values, bins)
+    return UncertaintyCurve(
+        performance=np.array([perform(m) for m in members]),
+        uncertainty=np.array([values[m].mean() for m in members]),
+        counts=np.array([len(m) for m in members]),
+    )
+
+
+def _pair_curve(
+    uncertainty: ArrayLike,
+    pairs: Pairs,
+    scores: ArrayLike,
+    bins: int,
+    min_matches: int,
+    measure: Callable[[FloatArray, BoolArray], float],
+) -> UncertaintyCurve:
+    eta, s = numbers("uncertainty", uncertainty), numbers("scores", scores)
+    check_same_length(pairs=pairs.first, scores=s)
+    last = max(pairs.first.max(), pairs.second.max())
+    if last >= len(eta):
+        raise ShapeError(f"pairs name item {last}, uncertainty has {len(eta)} items; expected one value an item")
+
+    def perform(members: IntArray) -> float:
+        matches = pairs.matches[members]
+        if matches.sum() < min_matches:
+            raise DataError(
+                f"a bin of {len(members)} pairs holds {matches.sum()} matches; expected {min_matches} or "
+                f"more: draw more, as random_pairs(labels, count={10 * len(pairs)}), or ask for fewer bins"
+            )
+        return measure(s[members], matches)
+
+    return _curve((eta[pairs.first] + eta[pairs.second]) / 2, bins, perform)
