@@ -39,7 +39,7 @@ class MatchCurve(nn.Module):
         return self.log_scale.exp()
 
     def logit(self, distance: Tensor) -> Tensor:
-        """Log p/(1 − p) = b − a r, of the shape of `distance`."""
+        """log p/(1 − p) = b − a r, of the shape of `distance`."""
         return self.bias - self.scale * distance
 
     def forward(self, distance: Tensor) -> Tensor:
@@ -58,7 +58,7 @@ class MatchCurve(nn.Module):
         return certified_error(self.bias.item()) + ROUNDING + torch.finfo(dtype or self.bias.dtype).eps
 
     def log_floor(self, reach: Tensor) -> Tensor:
-        """Log of a lower bound on E[σ(b − a‖δ‖)], given `reach` = a·√E‖δ‖², of the shape of `reach`.
+        """log of a lower bound on E[σ(b − a‖δ‖)], given `reach` = a·√E‖δ‖², of the shape of `reach`.
 
         The largest convex function below u ↦ σ(b − u) is its chord from 0 to a point u*, then the curve itself. By
         Jensen's inequality its value at E[u] ≤ reach bounds the expectation from below. In the tail, where p is

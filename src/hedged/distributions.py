@@ -46,7 +46,7 @@ class Distribution(ABC):
 
     @abstractmethod
     def log_prob(self, z: Tensor) -> Tensor:
-        """Log p(z), `(...)`, for z broadcastable to `(..., D)`."""
+        """log p(z), `(...)`, for z broadcastable to `(..., D)`."""
 
     @abstractmethod
     def kl(self, samples: int | None = None, generator: torch.Generator | None = None) -> Tensor:
@@ -217,13 +217,13 @@ class Gaussian(Distribution):
         return self._mean.unsqueeze(-2), self._variance.unsqueeze(-2)
 
     def sample(self, count: int, generator: torch.Generator | None = None) -> Tensor:
-        """Z = μ + σ ε with ε ~ N(0, I): the reparametrisation trick."""
+        """z = μ + σ ε with ε ~ N(0, I): the reparametrisation trick."""
         _require_count(count, components=1)
         noise = _noise((count, *self._mean.shape), self._mean, generator)
         return self._mean + self._variance.sqrt() * noise
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """Log N(z; μ, σ²) = −½ Σ_d [(z_d − μ_d)²/σ_d² + log 2πσ_d²]."""
+        """log N(z; μ, σ²) = −½ Σ_d [(z_d − μ_d)²/σ_d² + log 2πσ_d²]."""
         terms = (z - self._mean).square() / self._variance + self._variance.log() + math.log(2 * math.pi)
         return -0.5 * terms.sum(-1)
 

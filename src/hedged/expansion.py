@@ -90,7 +90,7 @@ def arithmetic_dtype(terms: Expansion, dim: int, dtype: torch.dtype) -> torch.dt
 
 @cache
 def certified_error(bias: float) -> float:
-    """Sup over u ≥ 0 of |σ(b − u) − Σ_j w_j exp(−c_j u²)|, bounded from above.
+    """sup over u ≥ 0 of |σ(b − u) − Σ_j w_j exp(−c_j u²)|, bounded from above.
 
     On a grid the error e(u) is evaluated; between two neighbours a distance h apart it exceeds the larger of both ends by
     at most h²/8 · sup|e″|; beyond the last point both curves are below their values there.

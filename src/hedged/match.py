@@ -30,7 +30,7 @@ class Estimator(ABC):
 
     @abstractmethod
     def logit(self, z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
-        """Log p/(1 − p) of p = p(m | x₁, x₂), broadcast over the batch dimensions `(...)`."""
+        """log p/(1 − p) of p = p(m | x₁, x₂), broadcast over the batch dimensions `(...)`."""
 
 
 @final
@@ -62,7 +62,7 @@ def _axes_first(x: Tensor) -> Tensor:
 
 
 def _log_expectation(squares: Tensor, spreads: Tensor, curve: MatchCurve) -> Tensor:
-    """Log E[σ(b − a‖δ‖)] for δ ~ N(m, diag s), given m² and s as `(D, ...)`; the result is `(...)`."""
+    """log E[σ(b − a‖δ‖)] for δ ~ N(m, diag s), given m² and s as `(D, ...)`; the result is `(...)`."""
     terms = expand(curve.bias)
     dtype = arithmetic_dtype(terms, dim=len(squares), dtype=squares.dtype)
     squares, spreads, scale = squares.to(dtype), spreads.to(dtype), curve.scale.to(dtype)
@@ -104,8 +104,9 @@ CLOSED_FORM = ClosedForm()
 
 
 def match_logit(z1: Distribution, z2: Distribution, curve: MatchCurve, estimator: Estimator = CLOSED_FORM) -> Tensor:
-    """Log p/(1 − p) of p(m | x₁, x₂), `(...)`: what losses and rankings use."""
+    """log p/(1 − p) of p(m | x₁, x₂), `(...)`: what losses and rankings use."""
     _require_same_space(z1, z2)
+    _require_broadcast(z1, z2)
     return estimator.logit(z1, z2, curve)
 
 
@@ -126,7 +127,7 @@ def match_probability(
 def log_match_probability(
     z1: Distribution, z2: Distribution, curve: MatchCurve, estimator: Estimator = CLOSED_FORM
 ) -> Tensor:
-    """Log p(m | x₁, x₂), `(...)`: finite and falling with distance however far apart the inputs are."""
+    """log p(m | x₁, x₂), `(...)`: finite and falling with distance however far apart the inputs are."""
     return logsigmoid(match_logit(z1, z2, curve, estimator))
 
 
@@ -181,6 +182,9 @@ def _blocks(z1: Distribution, z2: Distribution, estimator: Estimator) -> Iterato
 def _require_same_space(z1: Distribution, z2: Distribution) -> None:
     if z1.dim != z2.dim:
         raise ShapeError(f"embeddings of one space are compared, got dimensions {z1.dim} and {z2.dim}")
+
+
+def _require_broadcast(z1: Distribution, z2: Distribution) -> None:
     try:
         torch.broadcast_shapes(z1.batch_shape, z2.batch_shape)  # type: ignore[no-untyped-call]
     except RuntimeError as error:
