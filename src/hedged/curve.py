@@ -49,8 +49,9 @@ class MatchCurve(nn.Module):
     def error_bound(self, dtype: torch.dtype | None = None) -> float:
         """The certified sup error of `ClosedForm` for this curve, whatever the embeddings are.
 
-        It covers the curve's expansion between and beyond all grid points, the arithmetic, and the rounding of the result
-        to `dtype` (by default the dtype of the curve). At most 1e-3 for b in [−4, 8]; larger, and still true, beyond.
+        It covers the curve's expansion between and beyond all grid points, the arithmetic, and the rounding of the
+        result to `dtype` (by default the dtype of the curve). At most 1e-3 for b in [−4, 8]; larger, and still true,
+        beyond.
 
         >>> MatchCurve(scale=10.0, bias=3.0).error_bound() < 2e-4
         True

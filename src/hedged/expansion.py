@@ -49,8 +49,8 @@ def _table() -> _Table:
 def expand(bias: Tensor) -> Expansion:
     """The terms for a scalar b, those of weight zero left out.
 
-    Below the table the curve keeps its shape and shrinks like σ(b); above it, it is stretched in u so that the knee stays
-    at u = b. Both are honest only because `certified_error` looks at the result.
+    Below the table the curve keeps its shape and shrinks like σ(b); above it, it is stretched in u so that the knee
+    stays at u = b. Both are honest only because `certified_error` looks at the result.
 
     >>> terms = expand(torch.tensor(3.0))
     >>> round(terms.weights.sum().item(), 6), round(torch.tensor(3.0).sigmoid().item(), 6)
@@ -79,9 +79,9 @@ def _cubic_basis(position: Tensor) -> tuple[Tensor, int]:
 def arithmetic_dtype(terms: Expansion, dim: int, dtype: torch.dtype) -> torch.dtype:
     """The cheapest dtype, no narrower than float32 or `dtype`, in which rounding stays below `ROUNDING`.
 
-    Each of the J products has a relative error of at most about (4·D + 16) half-ulps: D divisions, sums and roots, and an
-    exponential whose argument's relative error is damped, since x·exp(−x) ≤ 1/e. For sharp knees the weights alternate and
-    grow into the thousands, which float32 cannot carry.
+    Each of the J products has a relative error of at most about (4·D + 16) half-ulps: D divisions, sums and roots, and
+    an exponential whose argument's relative error is damped, since x·exp(−x) ≤ 1/e. For sharp knees the weights
+    alternate and grow into the thousands, which float32 cannot carry.
     """
     wide = torch.promote_types(dtype, torch.float32)
     loss = float(terms.weights.detach().abs().sum()) * (4 * dim + 16) * torch.finfo(wide).eps / 2
@@ -92,8 +92,8 @@ def arithmetic_dtype(terms: Expansion, dim: int, dtype: torch.dtype) -> torch.dt
 def certified_error(bias: float) -> float:
     """sup over u ≥ 0 of |σ(b − u) − Σ_j w_j exp(−c_j u²)|, bounded from above.
 
-    On a grid the error e(u) is evaluated; between two neighbours a distance h apart it exceeds the larger of both ends by
-    at most h²/8 · sup|e″|; beyond the last point both curves are below their values there.
+    On a grid the error e(u) is evaluated; between two neighbours a distance h apart it exceeds the larger of both ends
+    by at most h²/8 · sup|e″|; beyond the last point both curves are below their values there.
     """
     with torch.no_grad():
         widths, weights = expand(torch.tensor(bias, dtype=torch.float64))

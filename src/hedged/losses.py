@@ -1,8 +1,8 @@
 """What training minimises: from a batch of distributions and its labels to one number.
 
-`ContrastiveLoss` is equation 1 of the paper, `SoftContrastiveLoss` equation 3, `HedgedLoss` equation 8. Each is a mean over
-the matching and a mean over the other pairs of distinct items of a batch, weighed by `positive_weight`. No item is paired
-with itself: that would train η(x) towards zero.
+`ContrastiveLoss` is equation 1 of the paper, `SoftContrastiveLoss` equation 3, `HedgedLoss` equation 8. Each is a mean
+over the matching and a mean over the other pairs of distinct items of a batch, weighed by `positive_weight`. No item is
+paired with itself: that would train η(x) towards zero.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.nn.functional import softplus
 from hedged.curve import MatchCurve
 from hedged.distributions import Distribution
 from hedged.errors import ShapeError, ValueRangeError
-from hedged.match import ClosedForm, Estimator, match_logit, sampled_logits
+from hedged.match import CLOSED_FORM, Estimator, match_logit, sampled_logits
 
 
 class LossParts(NamedTuple):
@@ -85,7 +85,7 @@ class Likelihood(ABC):
 class Marginal(Likelihood):
     """−log E[p(m̂ | z₁, z₂)]: the likelihood of the match itself. It rewards an embedding that hedges its bets."""
 
-    estimator: Estimator = ClosedForm()
+    estimator: Estimator = CLOSED_FORM
 
     def cost(self, z1: Distribution, z2: Distribution, match: Tensor, curve: MatchCurve) -> Tensor:
         return _cross_entropy(match_logit(z1, z2, curve, self.estimator), match)
@@ -145,9 +145,7 @@ class ContrastiveLoss(PairLoss):
     tensor(0.)
     """
 
-    def __init__(
-        self, margin: float = 1.0, positive_weight: float = 0.05, pairs: PairSelection | None = None
-    ) -> None:
+    def __init__(self, margin: float = 1.0, positive_weight: float = 0.05, pairs: PairSelection | None = None) -> None:
         super().__init__(positive_weight, pairs or AllPairs())
         if not margin > 0:
             raise ValueRangeError(f"the margin of a contrastive loss is positive, got {margin}")
@@ -169,9 +167,7 @@ class SoftContrastiveLoss(PairLoss):
     tensor(0.0247)
     """
 
-    def __init__(
-        self, curve: MatchCurve, positive_weight: float = 0.05, pairs: PairSelection | None = None
-    ) -> None:
+    def __init__(self, curve: MatchCurve, positive_weight: float = 0.05, pairs: PairSelection | None = None) -> None:
         super().__init__(positive_weight, pairs or AllPairs())
         self.curve = curve
 
@@ -184,9 +180,10 @@ class SoftContrastiveLoss(PairLoss):
 class HedgedLoss(PairLoss):
     """−log p(m̂ | x₁, x₂) + β [KL(p(z₁|x₁) ‖ r) + KL(p(z₂|x₂) ‖ r)] with r = N(0, I) (equation 8).
 
-    The first term is `Marginal()` unless told: −log of the expected match probability, in closed form. The paper writes the
-    expectation of −log, which is `ExpectedLog(samples=8)`; docs/choices.md tells how they differ. The KL of each item
-    enters through both items of a pair: 2β times its mean over the batch. `kl_samples` makes it a Monte Carlo estimate.
+    The first term is `Marginal()` unless told: −log of the expected match probability, in closed form. The paper writes
+    the expectation of −log, which is `ExpectedLog(samples=8)`; docs/choices.md tells how they differ. The KL of each
+    item enters through both items of a pair: 2β times its mean over the batch. `kl_samples` makes it a Monte Carlo
+    estimate.
 
     >>> from hedged import Gaussian
     >>> z = Gaussian(torch.tensor([[0.0], [0.0], [1.0]]), torch.full((3, 1), 0.01))

@@ -1,7 +1,8 @@
 """p(m | x₁, x₂) = ∬ p(m | z₁, z₂) p(z₁ | x₁) p(z₂ | x₂) dz₁ dz₂: the probability that two inputs match.
 
-Two estimators of the integral: `ClosedForm`, deterministic with a certified error (docs/closed-form.md), and `MonteCarlo`,
-the paper's own (equation 5). Both return log-odds, from which p, log p and log(1 − p) follow without loss at either end.
+Two estimators of the integral: `ClosedForm`, deterministic with a certified error (docs/closed-form.md), and
+`MonteCarlo`, the paper's own (equation 5). Both return log-odds, from which p, log p and log(1 − p) follow without loss
+at either end.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ class Estimator(ABC):
 class ClosedForm(Estimator):
     """p(m | x₁, x₂) = Σ_j w_j Π_d (1 + 2κ_j s_d)^(−1/2) exp(−κ_j m_d² / (1 + 2κ_j s_d)), κ_j = c_j a².
 
-    m = μ₁ − μ₂ and s = σ₁² + σ₂², each `(..., D)`; w_j and c_j expand the curve (hedged.expansion). Mixtures average over
-    pairs of components. The value is never below Jensen's bound (`MatchCurve.log_floor`) nor above σ(b), between which the
-    truth lies too. Two points need no integral: the exact sigmoid.
+    m = μ₁ − μ₂ and s = σ₁² + σ₂², each `(..., D)`; w_j and c_j expand the curve (hedged.expansion). Mixtures average
+    over pairs of components. The value is never below Jensen's bound (`MatchCurve.log_floor`) nor above σ(b), between
+    which the truth lies too. Two points need no integral: the exact sigmoid.
     """
 
     def logit(self, z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:

@@ -33,7 +33,7 @@ class _Images(nn.Module):
         super().__init__()
         if min(shape) < 1 or min(shape[1:]) < 4 or min(channels) < 1:
             raise ValueRangeError(
-                f"a shallow network takes images of at least 4×4 pixels and one channel a layer, got {shape=}, {channels=}"
+                f"a shallow network takes images of at least 4×4 pixels and has channels, got {shape=}, {channels=}"
             )
         self.shape, self.channels = shape, channels
         self.convolutions = _convolutions(shape, channels)

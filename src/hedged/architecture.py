@@ -1,0 +1,58 @@
+"""The shape of a network in words: what a config says, what a saved model remembers, and how to build it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from torch import nn
+
+from hedged.backbones import Shallow, ShallowHidden
+from hedged.heads import GaussianHead, Head, MixtureHead, PointHead
+
+Positive = Annotated[int, Field(ge=1)]
+
+
+class Network(BaseModel):
+    """Backbone and head by name and size: all that does not depend on the images."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    backbone: Literal["shallow", "shallow-hidden"] = "shallow-hidden"
+    channels: tuple[Positive, Positive] = (8, 16)
+    hidden: Positive = 256  # units of the hidden layer, if the backbone has one
+    head: Literal["point", "gaussian", "mixture"] = "gaussian"
+    dim: Positive = 2
+    components: Positive = 1
+
+    @model_validator(mode="after")
+    def _components_fit_head(self) -> Self:
+        if self.components > 1 and self.head != "mixture":
+            raise ValueError(f'components = {self.components} needs head = "mixture", got head = "{self.head}"')
+        return self
+
+
+class Architecture(Network):
+    """A network for images of one shape.
+
+    >>> backbone, head = Architecture(head="mixture", components=2, dim=3).build()
+    >>> head.components, head.dim
+    (2, 3)
+    """
+
+    shape: tuple[Positive, Positive, Positive] = (1, 28, 56)  # channels, height, width
+
+    def build_backbone(self) -> Shallow | ShallowHidden:
+        if self.backbone == "shallow":
+            return Shallow(self.shape, self.channels)
+        return ShallowHidden(self.shape, self.channels, self.hidden)
+
+    def build_head(self, features: int) -> Head:
+        if self.head == "mixture":
+            return MixtureHead(features, self.dim, self.components)
+        return {"point": PointHead, "gaussian": GaussianHead}[self.head](features, self.dim)
+
+    def build(self) -> tuple[nn.Module, Head]:
+        """A backbone and a head with fresh weights, drawn from torch's default generator."""
+        backbone = self.build_backbone()
+        return backbone, self.build_head(backbone.features)

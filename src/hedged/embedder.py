@@ -1,0 +1,135 @@
+"""An `Embedder` is a backbone, a head and a match curve: images in, distributions and match probabilities out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Self, final
+
+import torch
+from pydantic import ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from hedged.architecture import Architecture
+from hedged.curve import MatchCurve
+from hedged.data.images import image_batches
+from hedged.distributions import Distribution, concatenate
+from hedged.errors import DataError, RunError
+from hedged.files import make_folder, write_atomically, write_json
+from hedged.heads import Head
+from hedged.match import match_probability, self_mismatch
+
+FORMAT = 1
+DESCRIPTION, WEIGHTS = "model.json", "model.safetensors"
+
+
+@final
+class Embedder(nn.Module):
+    """x ↦ p(z|x), with the curve that turns two of them into a match probability.
+
+    >>> import numpy as np
+    >>> e = Embedder.new(Architecture(dim=2, shape=(1, 28, 56)), seed=0)
+    >>> z = e.embed(np.zeros((3, 28, 56), np.uint8))
+    >>> z, e.uncertainty(z).shape
+    (Gaussian(batch=(3,), dim=2, dtype=torch.float32), torch.Size([3]))
+    """
+
+    def __init__(self, backbone: nn.Module, head: Head, curve: MatchCurve, architecture: Architecture) -> None:
+        super().__init__()
+        self.backbone, self.head, self.curve = backbone, head, curve
+        self.architecture = architecture
+        self.notes: dict[str, Any] = {}  # where the weights come from; saved and loaded with them
+
+    @classmethod
+    def new(cls, architecture: Architecture, seed: int, scale: float = 10.0, bias: float = 3.0) -> Self:
+        """An untrained embedder, its weights drawn from `seed`."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            backbone, head = architecture.build()
+        return cls(backbone, head, MatchCurve(scale, bias), architecture)
+
+    def forward(self, images: Tensor) -> Distribution:
+        """Distributions of a batch `(B, C, H, W)` of images in [0, 1], with gradients."""
+        z: Distribution = self.head(self.backbone(images))
+        return z
+
+    @torch.no_grad()
+    def embed(self, images: Any, batch_size: int = 256) -> Distribution:
+        """The distributions of any number of images: arrays, tensors, PIL images, paths or lists of them."""
+        self.eval()
+        batches = image_batches(images, self.architecture.shape, batch_size)
+        embedded: list[Distribution] = [self(batch.contiguous(memory_format=torch.channels_last)) for batch in batches]
+        if not embedded:
+            raise DataError("there is no image to embed: pass at least one")
+        return concatenate(embedded)
+
+    @torch.no_grad()
+    def match(self, a: Any, b: Any) -> Tensor:
+        """p(m | a, b), `(N,)`, of two lists of images or of embeddings, item by item."""
+        return match_probability(self._embedded(a), self._embedded(b), self.curve)
+
+    @torch.no_grad()
+    def uncertainty(self, x: Any) -> Tensor:
+        """η(x) = 1 − p(m | x, x), `(N,)`, of images or embeddings."""
+        return self_mismatch(self._embedded(x), self.curve)
+
+    def _embedded(self, x: Any) -> Distribution:
+        return x if isinstance(x, Distribution) else self.embed(x)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the weights and a readable description of them; each file appears whole or not at all."""
+        folder = Path(folder)
+        make_folder(folder)
+        weights = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
+        write_atomically(folder / WEIGHTS, lambda part: save_file(weights, part))
+        content = {"format": FORMAT, "architecture": self.architecture.model_dump(mode="json"), "notes": self.notes}
+        write_json(folder / DESCRIPTION, content)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """The embedder saved in a folder, or a clear refusal."""
+        folder = Path(folder)
+        architecture, notes = _read_description(folder)
+        embedder = cls.new(architecture, seed=0)
+        embedder.notes = notes
+        _load_weights(embedder, folder / WEIGHTS)
+        return embedder.eval()
+
+
+def _read_description(folder: Path) -> tuple[Architecture, dict[str, Any]]:
+    path = folder / DESCRIPTION
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise RunError(f"{folder} holds no model ({DESCRIPTION} is missing): train one with `hedged train`") from error
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} cannot be read ({error}): train the model again or restore the file") from error
+    version = content.get("format") if isinstance(content, dict) else None
+    if version != FORMAT:
+        raise RunError(f"{path} is of format {version!r}, this version of hedged reads format {FORMAT}")
+    try:
+        return Architecture.model_validate(content.get("architecture")), dict(content.get("notes") or {})
+    except ValidationError as error:
+        raise RunError(f"{path} describes a model this version of hedged does not have: {error}") from error
+
+
+def _load_weights(embedder: Embedder, path: Path) -> None:
+    try:
+        weights = load_file(path)
+    except FileNotFoundError as error:
+        raise RunError(f"{path} is missing: the folder holds a description without weights") from error
+    except (OSError, SafetensorError) as error:
+        raise RunError(
+            f"{path} is damaged or truncated ({error}): train the model again or restore the file"
+        ) from error
+    expected = embedder.state_dict()
+    wrong = [n for n in expected.keys() | weights.keys() if n not in expected or n not in weights]
+    wrong += [n for n in expected.keys() & weights.keys() if expected[n].shape != weights[n].shape]
+    if wrong:
+        raise RunError(
+            f"{path} holds the weights of another model than {path.parent / DESCRIPTION} describes "
+            f"(they differ in {', '.join(sorted(wrong)[:3])})"
+        )
+    embedder.load_state_dict(weights)

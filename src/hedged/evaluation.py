@@ -1,0 +1,141 @@
+"""How good a trained embedder is: the measurements of section 4 on a clean test set and its corrupt twin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hedged.data import NDigit
+from hedged.distributions import Distribution
+from hedged.embedder import Embedder
+from hedged.match import logit_matrix, match_logit, self_mismatch
+from hedged.metrics import (
+    Pairs,
+    UncertaintyCurve,
+    Vote,
+    ap_curve,
+    average_precision,
+    balanced_pairs,
+    knn_correct,
+    knn_curve,
+    nearest,
+    random_pairs,
+    score_pairs,
+    twin_order,
+    uncertainty_auroc,
+)
+
+Condition = Literal["clean", "corrupt"]
+CONDITIONS: tuple[Condition, ...] = ("clean", "corrupt")
+Array = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Measurements of one embedder on one test set; each is made when first asked for, and once.
+
+    `seed` draws the occlusion of the corrupt twin and the pairs. `progress` hears of each part as it begins.
+    """
+
+    embedder: Embedder
+    data: NDigit
+    seed: int = 0
+    neighbours_each: int = 5
+    progress: Callable[[str], None] = lambda part: None
+
+    @cached_property
+    def labels(self) -> NDArray[np.int64]:
+        labels: NDArray[np.int64] = self.data.labels.numpy()
+        return labels
+
+    @cached_property
+    def embeddings(self) -> dict[Condition, Distribution]:
+        """The test set as the model sees it, clean and corrupt."""
+        self.progress("embedding the test set and its corrupt twin")
+        return {
+            "clean": self.embedder.embed(self.data.clean()),
+            "corrupt": self.embedder.embed(self.data.corrupt(self.seed)),
+        }
+
+    @cached_property
+    def uncertainty(self) -> dict[Condition, Array]:
+        """η(x) of every image."""
+        with torch.no_grad():
+            return {c: self_mismatch(z, self.embedder.curve).double().numpy() for c, z in self.embeddings.items()}
+
+    def scores(self, pairs: Pairs, condition: Condition) -> Array:
+        """The log-odds of a match for each pair, both items in this condition."""
+        z = self.embeddings[condition]
+
+        def score(i: NDArray[np.intp], j: NDArray[np.intp]) -> Array:
+            with torch.no_grad():
+                logits = match_logit(z[torch.from_numpy(i)], z[torch.from_numpy(j)], self.embedder.curve)
+            return logits.double().numpy()
+
+        return score_pairs(pairs, score)
+
+    def verification_ap(self, condition: Condition) -> float:
+        """Average precision over 10,000 pairs, half of them matches."""
+        pairs = balanced_pairs(self.labels, seed=self.seed)
+        return average_precision(self.scores(pairs, condition), pairs.matches)
+
+    def neighbours(self, gallery: Condition, probe: Condition) -> NDArray[np.intp]:
+        """The nearest gallery images of each probe by match probability; never the probe's own image or its twin."""
+        found = self._neighbours.get((gallery, probe))
+        if found is None:
+            self.progress(f"ranking the {gallery} gallery for {probe} probes")
+            items, probes = self.embeddings[gallery], self.embeddings[probe]
+
+            def score_rows(rows: slice) -> NDArray[Any]:
+                return logit_matrix(probes[rows], items, self.embedder.curve).numpy()
+
+            found = nearest(score_rows, len(self.labels), self.neighbours_each, exclude_self=True)
+            self._neighbours[gallery, probe] = found
+        return found
+
+    @cached_property
+    def _neighbours(self) -> dict[tuple[Condition, Condition], NDArray[np.intp]]:
+        return {}
+
+    def identified(self, gallery: Condition, probe: Condition, vote: Vote = "majority") -> NDArray[np.bool_]:
+        """Whether each probe is identified by its neighbours."""
+        return knn_correct(self.neighbours(gallery, probe), self.labels, self.labels, vote)
+
+    def knn_accuracy(self, gallery: Condition, probe: Condition = "clean", vote: Vote = "majority") -> float:
+        return float(self.identified(gallery, probe, vote).mean())
+
+    def ap_curve(self, condition: Condition) -> UncertaintyCurve:
+        """AP in 20 bins of the mean η of random pairs."""
+        pairs = random_pairs(self.labels, seed=self.seed)
+        return ap_curve(self.uncertainty[condition], pairs, self.scores(pairs, condition))
+
+    def knn_curve(self, gallery: Condition, probe: Condition = "clean", vote: Vote = "majority") -> UncertaintyCurve:
+        """KNN accuracy in 20 bins of the probe's η."""
+        return knn_curve(self.uncertainty[probe], self.identified(gallery, probe, vote))
+
+    def metrics(self) -> dict[str, Any]:
+        """All of it in plain numbers, as `metrics.json` holds it."""
+        return dict(self._measure())
+
+    def _measure(self) -> Iterator[tuple[str, Any]]:
+        curve, eta = self.embedder.curve, self.uncertainty
+        self.progress("verifying pairs")
+        yield "verification_ap", {c: self.verification_ap(c) for c in CONDITIONS}
+        yield "knn_accuracy", {gallery: self.knn_accuracy(gallery) for gallery in CONDITIONS}
+        grid: list[tuple[Condition, Condition]] = [("clean", "clean"), ("clean", "corrupt"), ("corrupt", "clean")]
+        yield "knn_plurality", {f"gallery {g}, probe {p}": self.knn_accuracy(g, p, "plurality") for g, p in grid}
+        yield "uncertainty", {c: float(eta[c].mean()) for c in CONDITIONS}
+        self.progress("relating uncertainty to performance")
+        yield "ap_correlation", {c: self.ap_curve(c).kendall for c in CONDITIONS}
+        yield "knn_correlation", {gallery: self.knn_curve(gallery).kendall for gallery in CONDITIONS}
+        yield "uncertainty_auroc", uncertainty_auroc(eta["clean"], eta["corrupt"])
+        yield "twin_order", twin_order(eta["clean"], eta["corrupt"])
+        yield "curve", {"scale": curve.scale.item(), "bias": curve.bias.item(), "error_bound": curve.error_bound()}
+        yield "test_set", {"images": len(self.data), "classes": self.data.n_classes, "source": self.data.source}

@@ -1,0 +1,57 @@
+"""Progress that suits where it is shown: a bar with rate and ETA on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+
+class Update(Protocol):
+    """Tell how many units are done, with a few words about them."""
+
+    def __call__(self, done: int, words: str = "") -> None: ...
+
+
+@contextmanager
+def progress(label: str, total: int, start: int = 0) -> Iterator[Update]:
+    """Show progress of `total` units on standard error, the first `start` of them done before."""
+    with _bar(label, total, start) if sys.stderr.isatty() else _lines(label, total, start) as update:
+        yield update
+
+
+@contextmanager
+def _bar(label: str, total: int, start: int) -> Iterator[Update]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
+    words = (TimeRemainingColumn(), TextColumn("{task.fields[words]}"))
+    with Progress(*columns, *words, console=Console(stderr=True)) as bar:
+        task = bar.add_task(label, total=total, completed=start, rate="", words="")
+        begun = time.monotonic()
+
+        def update(done: int, words: str = "") -> None:
+            rate = (done - start) / max(time.monotonic() - begun, 1e-9)
+            bar.update(task, completed=done, rate=f"{rate:.1f}/s", words=words)
+
+        yield update
+
+
+@contextmanager
+def _lines(label: str, total: int, start: int, every: float = 10.0) -> Iterator[Update]:
+    begun = last = time.monotonic()
+
+    def update(done: int, words: str = "") -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < every and done < total:
+            return
+        last = now
+        rate = (done - start) / max(now - begun, 1e-9)
+        left = (total - done) / max(rate, 1e-9)
+        print(f"{label} {done}/{total}  {rate:.1f}/s  {left:.0f} s left  {words}".rstrip(), file=sys.stderr, flush=True)
+
+    yield update

@@ -1,0 +1,179 @@
+"""What a training run is, in TOML: checked on load, so that a wrong key or value is refused before any work is done."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from hedged.architecture import Architecture, Network, Positive
+from hedged.errors import ConfigError
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+Chance = Annotated[float, Field(ge=0, le=1)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
+
+
+class DataConfig(_Section):
+    """N-digit MNIST: how many digits, which split, how much occlusion."""
+
+    source: Literal["mnist", "offline"] = "mnist"
+    digits: Annotated[int, Field(ge=1, le=6)] = 2
+    split: Literal["instance", "number"] = "instance"
+    occlusion: Chance = 0.2
+    holdout: Share = 0.0  # share of the training digits set apart for validation
+    train_images: Positive = 100_000
+    test_images: Positive = 10_000
+    per_class: Annotated[int, Field(ge=2)] = 100
+    seed: int = 0
+
+
+class LossConfig(_Section):
+    """Which loss, and every choice that the paper leaves open; see docs/choices.md."""
+
+    kind: Literal["hedged", "soft-contrastive", "contrastive"] = "hedged"
+    likelihood: Literal["marginal", "expected-log"] = "marginal"
+    estimator: Literal["closed-form", "monte-carlo"] = "closed-form"
+    samples: Positive = 8  # K, wherever samples are drawn
+    beta: Annotated[float, Field(ge=0)] = 1e-4
+    kl: Literal["closed-form", "monte-carlo"] = "closed-form"  # for a mixture, closed-form is the convexity bound
+    positive_weight: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    pairs: Literal["all"] | Positive = "all"  # or so many matching and other pairs of a batch
+    margin: Annotated[float, Field(gt=0)] = 1.0
+    scale: Annotated[float, Field(gt=0)] = 10.0  # a and b to start from
+    bias: float = 3.0
+
+
+class TrainConfig(_Section):
+    """Batches, steps and the optimiser."""
+
+    steps: Positive = 6_000
+    batch_size: Annotated[int, Field(ge=2)] = 128
+    classes_per_batch: Positive = 8
+    images_per_class: Annotated[int, Field(ge=2)] = 8
+    learning_rate: Annotated[float, Field(gt=0)] = 3e-3
+    warmup: Annotated[int, Field(ge=0)] = 200
+    averaging: Share = 0.99  # decay of the running average of the weights, which is what is kept; 0 for none
+    seed: int = 0
+    log_every: Positive = 50
+    checkpoint_every: Positive = 500
+
+
+class Config(_Section):
+    """A whole run. Sections and keys that are left out take the defaults of the demo.
+
+    >>> Config().train.batch_size
+    128
+    """
+
+    data: DataConfig = DataConfig()
+    model: Network = Network()
+    loss: LossConfig = LossConfig()
+    train: TrainConfig = TrainConfig()
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        model, loss, train = self.model, self.loss, self.train
+        if model.head == "point" and loss.kind == "hedged":
+            raise ValueError('a point embedding is trained with loss.kind = "soft-contrastive" or "contrastive"')
+        if loss.samples % model.components:
+            raise ValueError(
+                f"loss.samples = {loss.samples} cannot be shared equally by model.components = {model.components}: "
+                f"use a multiple of {model.components}"
+            )
+        second_stream = train.classes_per_batch * train.images_per_class
+        if second_stream > train.batch_size:
+            raise ValueError(
+                f"train.classes_per_batch × train.images_per_class = {second_stream} "
+                f"is more than train.batch_size = {train.batch_size}"
+            )
+        if train.warmup >= train.steps:
+            raise ValueError(f"train.warmup = {train.warmup} leaves nothing of train.steps = {train.steps}")
+        return self
+
+    @property
+    def architecture(self) -> Architecture:
+        return Architecture(shape=(1, 28, 28 * self.data.digits), **self.model.model_dump())
+
+    def fingerprint(self) -> str:
+        """A short hash of all settings that the weights depend on."""
+        content = self.model_dump(mode="json")
+        for key in ("log_every", "checkpoint_every"):
+            del content["train"][key]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+    def to_toml(self) -> str:
+        """The config as TOML, every key written out."""
+        lines = []
+        for section, content in self.model_dump(mode="json").items():
+            lines += [f"[{section}]", *(f"{key} = {json.dumps(value)}" for key, value in content.items()), ""]
+        return "\n".join(lines)
+
+
+def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
+    """Read a TOML file; each override is `section.key=value`, as `--set` takes it."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no config {path}: check the path") from error
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+    for override in overrides:
+        _apply(content, override)
+    return parse_config(content, name=str(path))
+
+
+def parse_config(content: Mapping[str, Any], name: str = "this config") -> Config:
+    """Check plain data; all mistakes are told at once."""
+    try:
+        return Config.model_validate(content)
+    except ValidationError as error:
+        mistakes = "\n".join(f"  {_explain(details)}" for details in error.errors())
+        raise ConfigError(f"{name} is not a valid config:\n{mistakes}") from error
+
+
+def _apply(content: dict[str, Any], override: str) -> None:
+    key, equals, text = override.partition("=")
+    section, dot, name = key.strip().partition(".")
+    if not (equals and dot and section and name):
+        raise ConfigError(f"an override is section.key=value, such as train.steps=1000, got {override!r}")
+    try:
+        value = tomllib.loads(f"value = {text.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()  # a bare word is a string
+    target = content.setdefault(section, {})
+    if not isinstance(target, dict):
+        raise ConfigError(f"{section} is not a section, so {override!r} cannot set a key of it")
+    target[name] = value
+
+
+def _explain(details: ErrorDetails) -> str:
+    """One mistake in words, with the nearest right key if a key is unknown."""
+    where = ".".join(str(part) for part in details["loc"] if part not in ("constrained-int", "literal['all']"))
+    if details["type"] == "extra_forbidden":
+        known = _keys_beside(details["loc"])
+        near = difflib.get_close_matches(str(details["loc"][-1]), known, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(known)}"
+        return f"{where}: unknown key; {hint}"
+    if details["type"] == "value_error":
+        return str(details["ctx"]["error"])
+    return f"{where}: {details['msg'][0].lower()}{details['msg'][1:]}, got {details['input']!r}"
+
+
+def _keys_beside(location: tuple[int | str, ...]) -> list[str]:
+    if len(location) == 1:
+        return list(Config.model_fields)
+    section = Config.model_fields[str(location[0])].annotation
+    return list(section.model_fields) if isinstance(section, type) and issubclass(section, BaseModel) else []

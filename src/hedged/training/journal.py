@@ -1,0 +1,74 @@
+"""What training writes about itself: a line of JSON every so many steps, and a warning in words when a part fails."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hedged.curve import MatchCurve
+from hedged.distributions import Distribution, Point
+from hedged.files import write_text
+from hedged.losses import LossParts
+from hedged.match import self_mismatch
+
+FILE = "log.jsonl"
+DEAD, EXPLODED = 1e-4, 1e2  # variance in units of the curve's own reach, 1/a²
+
+
+class Journal:
+    """The log of a run, cut back to the step it resumes from."""
+
+    def __init__(self, run: Path, resume_from: int = 0) -> None:
+        self.path = run / FILE
+        kept = [line for line in self._lines() if json.loads(line)["step"] <= resume_from]
+        write_text(self.path, "".join(kept))
+
+    def _lines(self) -> list[str]:
+        """Whole lines only: the last may have been cut by a kill."""
+        if not self.path.exists():
+            return []
+        return [line for line in self.path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
+
+    def write(self, record: dict[str, Any]) -> None:
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+
+@torch.no_grad()
+def describe(step: int, loss: LossParts, z: Distribution, curve: MatchCurve) -> dict[str, Any]:
+    """Loss parts, the curve, and how the batch's embeddings are spread."""
+    record: dict[str, Any] = {"step": step, **{name: value.item() for name, value in loss._asdict().items()}}
+    record |= {"scale": curve.scale.item(), "bias": curve.bias.item()}
+    if isinstance(z, Point):
+        return record
+    mean, variance = (part.flatten(0, -2) for part in z.parts())
+    record["kl_per_dim"] = (0.5 * (variance + mean.square() - 1 - variance.log())).mean(0).tolist()
+    record["variance"] = variance.mean().item()
+    record["variance_spread"] = variance.log().std().item()
+    record["uncertainty"] = self_mismatch(z, curve).mean().item()
+    if warning := diagnose(record):
+        record["warning"] = warning
+    return record
+
+
+def diagnose(record: dict[str, Any]) -> str | None:
+    """Words for a variance branch that no longer says anything, measured where the curve can tell: in units of 1/a².
+
+    >>> diagnose({"variance": 1e-9, "scale": 10.0})
+    'the variances have died (1e-07 in units of 1/a²): embeddings are points; raise loss.beta or lower ...
+    """
+    relative = record["variance"] * record["scale"] ** 2
+    if relative < DEAD:
+        return (
+            f"the variances have died ({relative:.1g} in units of 1/a²): embeddings are points; "
+            'raise loss.beta or lower train.learning_rate, and use loss.likelihood = "marginal"'
+        )
+    if relative > EXPLODED:
+        return (
+            f"the variances have exploded ({relative:.1g} in units of 1/a²): every input looks uncertain; "
+            "lower loss.beta or train.learning_rate"
+        )
+    return None

@@ -1,0 +1,174 @@
+"""Training: one loop, from a config to a folder with a model in it."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import torch
+from torch import Tensor
+
+from hedged.data import NDigit
+from hedged.embedder import Embedder
+from hedged.errors import RunError, TrainingError, ValueRangeError
+from hedged.files import make_folder, write_text
+from hedged.losses import LossParts
+from hedged.progress import Update, progress
+from hedged.training import checkpoint as checkpoints
+from hedged.training.build import Parts, build_parts
+from hedged.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from hedged.training.config import Config
+from hedged.training.journal import Journal, describe
+
+
+def train(config: Config, data: NDigit, run: Path, resume: bool = False) -> Embedder:
+    """Train on `data` and leave config, log, checkpoint and model in the folder `run`.
+
+    A run depends on its config alone. With `resume` it goes on from the last checkpoint, to the same weights as if it
+    had never stopped.
+    """
+    make_folder(run)
+    if not resume and (run / checkpoints.FILE).exists():
+        raise RunError(f"{run} already holds a run: continue it with --resume, or choose another folder with --out")
+    trainer = Trainer(config, build_parts(config, data))
+    if resume:
+        trainer.restore(load_checkpoint(run, config.fingerprint()))
+    write_text(run / "config.toml", config.to_toml())
+    trainer.run(run)
+    embedder = trainer.averaged_embedder()
+    embedder.notes = {"steps": trainer.step, "fingerprint": config.fingerprint(), "data": data.source}
+    embedder.save(run)
+    return embedder
+
+
+class Trainer:
+    """The state of a run: parameters, their running average, the optimiser, and the number of steps done."""
+
+    def __init__(self, config: Config, parts: Parts) -> None:
+        self.config, self.parts = config, parts
+        self.step = 0
+        self.optimiser = torch.optim.Adam(parts.embedder.parameters(), lr=config.train.learning_rate, fused=True)
+        self.average = {name: value.clone() for name, value in parts.embedder.state_dict().items()}
+
+    def run(self, folder: Path) -> None:
+        """Go on to the last step; on Ctrl-C, finish the step, save it and stop."""
+        total, every = self.config.train.steps, self.config.train.checkpoint_every
+        journal = Journal(folder, self.step)
+        with progress("training", total, self.step) as update, _interrupts() as interrupted:
+            while self.step < total:
+                self._advance(journal, update)
+                if interrupted() or self.step % every == 0 or self.step == total:
+                    save_checkpoint(folder, self._checkpoint())
+                if interrupted() and self.step < total:
+                    raise TrainingError(
+                        f"interrupted after step {self.step} of {total}, which is saved: go on with `hedged train "
+                        f"{folder / 'config.toml'} --out {folder} --resume`"
+                    )
+
+    def _advance(self, journal: Journal, update: Update) -> None:
+        loss = self.take_step()
+        last = self.step == self.config.train.steps
+        if self.step % self.config.train.log_every == 0 or last:
+            record = describe(self.step, loss, self.embedded, self.parts.embedder.curve)
+            journal.write(record)
+            update(self.step, record.get("warning") or f"loss {record['total']:.4f}")
+        else:
+            update(self.step)
+
+    def take_step(self) -> LossParts:
+        """One step of Adam on one batch."""
+        embedder, batches, loss_of, generator = self.parts
+        embedder.train()
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.learning_rate()
+        batch = batches.batch(self.step)
+        generator.manual_seed(_mix(self.config.train.seed, self.step))
+        try:
+            self.embedded = embedder(batch.images.contiguous(memory_format=torch.channels_last))
+            loss = loss_of.parts(self.embedded, batch.labels)
+        except ValueRangeError as error:
+            raise TrainingError(f"step {self.step + 1}: {error}") from error
+        if not torch.isfinite(loss.total):
+            raise TrainingError(
+                f"step {self.step + 1}: the loss is {loss.total.item()}; lower train.learning_rate (now "
+                f"{self.config.train.learning_rate}) and start again, or resume from the last checkpoint"
+            )
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.total.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
+        self.step += 1
+        self._average()
+        return loss
+
+    def learning_rate(self) -> float:
+        """Linear warm-up, then half a cosine down to zero."""
+        train = self.config.train
+        warm = min(1.0, (self.step + 1) / (train.warmup + 1))
+        return train.learning_rate * warm * 0.5 * (1 + math.cos(math.pi * self.step / train.steps))
+
+    @torch.no_grad()
+    def _average(self) -> None:
+        """Exponential average of the weights, its memory growing with the run so that the start is soon forgotten."""
+        decay = min(self.config.train.averaging, self.step / (self.step + 10))
+        current = self.parts.embedder.state_dict()
+        torch._foreach_lerp_(list(self.average.values()), list(current.values()), 1 - decay)
+
+    def averaged_embedder(self) -> Embedder:
+        """What training is for: the embedder with the averaged weights."""
+        embedder = Embedder.new(self.config.architecture, seed=0)
+        embedder.load_state_dict(self.average)
+        return embedder.eval()
+
+    def _checkpoint(self) -> Checkpoint:
+        groups = {
+            "model": self.parts.embedder.state_dict(),
+            "average": self.average,
+            "optimiser": checkpoints.optimiser_tensors(self.optimiser),
+        }
+        tensors = {f"{group}/{name}": value for group, values in groups.items() for name, value in values.items()}
+        return Checkpoint(self.step, self.config.fingerprint(), tensors)
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Take up the state of a checkpoint."""
+
+        def group(name: str) -> dict[str, Tensor]:
+            prefix = f"{name}/"
+            return {key.removeprefix(prefix): v for key, v in checkpoint.tensors.items() if key.startswith(prefix)}
+
+        self.step = checkpoint.step
+        self.parts.embedder.load_state_dict(group("model"))
+        self.average = group("average")
+        checkpoints.restore_optimiser(self.optimiser, group("optimiser"))
+
+
+def _mix(seed: int, step: int) -> int:
+    """A seed for each step of each run (the finaliser of splitmix64), so that samples need no state to resume."""
+    x = (seed * 0x9E3779B97F4A7C15 + step) % 2**64
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
+    return (x ^ (x >> 31)) % 2**63
+
+
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a question the loop asks between steps; a second one interrupts at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    asked = False
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+        signal.signal(signal.SIGINT, previous)
+
+    previous = signal.signal(signal.SIGINT, remember)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, previous)
