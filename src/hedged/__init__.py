@@ -47,7 +47,7 @@ _NAMES = {
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605
+__all__ = sorted(_HOMES)
 __version__ = "0.1.0"
 
 

@@ -9,7 +9,7 @@ from typing import Any, Self, final
 import torch
 from pydantic import ValidationError
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from hedged.architecture import Architecture
@@ -82,8 +82,8 @@ class Embedder(nn.Module):
         """Write the weights and a readable description of them; each file appears whole or not at all."""
         folder = Path(folder)
         make_folder(folder)
-        weights = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
-        write_atomically(folder / WEIGHTS, lambda part: save_file(weights, part))
+        weights = save({name: tensor.contiguous() for name, tensor in self.state_dict().items()})
+        write_atomically(folder / WEIGHTS, lambda part: part.write_bytes(weights))
         content = {"format": FORMAT, "architecture": self.architecture.model_dump(mode="json"), "notes": self.notes}
         write_json(folder / DESCRIPTION, content)
 

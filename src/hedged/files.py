@@ -13,7 +13,7 @@ from typing import Any
 from hedged.errors import RunError
 
 
-def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Call `write` on a new file beside `path`, force it to disk, then put it in the place of `path`.
 
     If anything fails, a full disk included, what was at `path` is untouched.

@@ -8,22 +8,24 @@ from torch import Tensor, nn
 
 from hedged.errors import ShapeError, ValueRangeError
 
+SMALLEST = 16  # side of an image of which both layers leave something
 
-def _convolutions(shape: tuple[int, int, int], channels: tuple[int, int]) -> nn.Sequential:
-    """Two 5×5 convolutions, each followed by ReLU and 2×2 max pooling.
 
-    ReLU comes after the pooling: the result is the same, since both are monotone, at a quarter of the work.
+def _convolutions(depth: int, channels: tuple[int, int]) -> nn.Sequential:
+    """Two 5×5 convolutions without padding, each followed by 2×2 max pooling and ReLU.
+
+    ReLU and pooling commute, both being monotone; after the pooling it has a quarter of the work.
     """
-    depth = shape[0]
     layers: list[nn.Module] = []
     for width in channels:
-        layers += [nn.Conv2d(depth, width, kernel_size=5, padding=2), nn.MaxPool2d(2), nn.ReLU()]
+        layers += [nn.Conv2d(depth, width, kernel_size=5), nn.MaxPool2d(2), nn.ReLU()]
         depth = width
     return nn.Sequential(*layers, nn.Flatten())
 
 
 def _flat_features(shape: tuple[int, int, int], channels: tuple[int, int]) -> int:
-    return channels[-1] * (shape[1] // 4) * (shape[2] // 4)
+    height, width = (((side - 4) // 2 - 4) // 2 for side in shape[1:])
+    return channels[-1] * height * width
 
 
 class _Images(nn.Module):
@@ -31,12 +33,13 @@ class _Images(nn.Module):
 
     def __init__(self, shape: tuple[int, int, int], channels: tuple[int, int]) -> None:
         super().__init__()
-        if min(shape) < 1 or min(shape[1:]) < 4 or min(channels) < 1:
+        if min(shape) < 1 or min(shape[1:]) < SMALLEST or min(channels) < 1:
             raise ValueRangeError(
-                f"a shallow network takes images of at least 4×4 pixels and has channels, got {shape=}, {channels=}"
+                f"a shallow network takes images of at least {SMALLEST} pixels a side and has channels in each layer, "
+                f"got {shape=}, {channels=}"
             )
         self.shape, self.channels = shape, channels
-        self.convolutions = _convolutions(shape, channels)
+        self.convolutions = _convolutions(shape[0], channels)
 
     def _convolve(self, images: Tensor) -> Tensor:
         if tuple(images.shape[1:]) != self.shape:

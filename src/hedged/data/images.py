@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def image_batches(images: Any, shape: Shape, batch_size: int) -> Iterator[Tensor
         return
     single = isinstance(images, str | Path | Image.Image) or not isinstance(images, Iterable)
     loaded = (_load(image, shape) for image in ([images] if single else images))
-    while rows := [row for row, _ in zip(loaded, range(batch_size), strict=False)]:
+    while rows := list(islice(loaded, batch_size)):
         yield torch.cat(rows)
 
 
@@ -61,13 +62,13 @@ def _open(path: Path) -> Image.Image:
 
 
 def _pixels(image: Image.Image, shape: Shape) -> np.ndarray[Any, Any]:
-    return np.asarray(image.convert("L" if shape[0] == 1 else "RGB"))
+    return np.array(image.convert("L" if shape[0] == 1 else "RGB"))
 
 
 def _as_stack(images: np.ndarray[Any, Any] | Tensor, shape: Shape, name: str = "this image") -> Tensor:
     """`(N, C, H, W)` in the dtype given, or an error that tells the shapes apart."""
     channels, height, width = shape
-    stack = torch.as_tensor(np.ascontiguousarray(images) if isinstance(images, np.ndarray) else images)
+    stack = torch.from_numpy(np.require(images, requirements=["C", "W"])) if isinstance(images, np.ndarray) else images
     given = tuple(stack.shape)
     if given[-3:] != shape:
         if given[-3:] == (height, width, channels):

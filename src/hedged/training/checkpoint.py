@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from hedged.errors import RunError
@@ -28,7 +28,8 @@ class Checkpoint(NamedTuple):
 def save_checkpoint(run: Path, checkpoint: Checkpoint) -> None:
     metadata = {"format": FORMAT, "step": str(checkpoint.step), "fingerprint": checkpoint.fingerprint}
     tensors = {name: tensor.detach().contiguous() for name, tensor in checkpoint.tensors.items()}
-    write_atomically(run / FILE, lambda part: save_file(tensors, part, metadata))
+    content = save(tensors, metadata)  # written by Python: a full disk is then an OSError as anywhere else
+    write_atomically(run / FILE, lambda part: part.write_bytes(content))
 
 
 def load_checkpoint(run: Path, fingerprint: str) -> Checkpoint:
@@ -62,8 +63,12 @@ def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    """Put back what `optimiser_tensors` gave, in the memory layout of the parameters."""
+    parameters = [p for group in optimiser.param_groups for p in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         number, _, key = name.partition(".")
-        state.setdefault(int(number), {})[key] = tensor
+        parameter = parameters[int(number)]
+        like = torch.empty_like(parameter) if tensor.shape == parameter.shape else torch.empty_like(tensor)
+        state.setdefault(int(number), {})[key] = like.detach().copy_(tensor)
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})

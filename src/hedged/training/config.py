@@ -16,9 +16,6 @@ from pydantic_core import ErrorDetails
 from hedged.architecture import Architecture, Network, Positive
 from hedged.errors import ConfigError
 
-Share = Annotated[float, Field(ge=0, lt=1)]
-Chance = Annotated[float, Field(ge=0, le=1)]
-
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
@@ -30,12 +27,12 @@ class DataConfig(_Section):
     source: Literal["mnist", "offline"] = "mnist"
     digits: Annotated[int, Field(ge=1, le=6)] = 2
     split: Literal["instance", "number"] = "instance"
-    occlusion: Chance = 0.2
-    holdout: Share = 0.0  # share of the training digits set apart for validation
+    occlusion: Annotated[float, Field(ge=0, le=1)] = 0.2
+    holdout: Annotated[float, Field(ge=0, lt=1)] = 0.0  # share of the training digits set apart for validation
     train_images: Positive = 100_000
     test_images: Positive = 10_000
     per_class: Annotated[int, Field(ge=2)] = 100
-    seed: int = 0
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
 
 class LossConfig(_Section):
@@ -63,8 +60,7 @@ class TrainConfig(_Section):
     images_per_class: Annotated[int, Field(ge=2)] = 8
     learning_rate: Annotated[float, Field(gt=0)] = 3e-3
     warmup: Annotated[int, Field(ge=0)] = 200
-    averaging: Share = 0.99  # decay of the running average of the weights, which is what is kept; 0 for none
-    seed: int = 0
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     log_every: Positive = 50
     checkpoint_every: Positive = 500
 

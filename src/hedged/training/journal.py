@@ -10,12 +10,13 @@ import torch
 
 from hedged.curve import MatchCurve
 from hedged.distributions import Distribution, Point
+from hedged.errors import RunError
 from hedged.files import write_text
 from hedged.losses import LossParts
 from hedged.match import self_mismatch
 
 FILE = "log.jsonl"
-DEAD, EXPLODED = 1e-4, 1e2  # variance in units of the curve's own reach, 1/a²
+DEAD, EXPLODED = 1e-2, 50.0  # variance in units of the curve's own reach, 1/a²
 
 
 class Journal:
@@ -33,8 +34,13 @@ class Journal:
         return [line for line in self.path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
 
     def write(self, record: dict[str, Any]) -> None:
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+        except OSError as error:
+            raise RunError(
+                f"cannot write {self.path}: {error.strerror}. Free space, then continue with --resume"
+            ) from error
 
 
 @torch.no_grad()
@@ -57,8 +63,8 @@ def describe(step: int, loss: LossParts, z: Distribution, curve: MatchCurve) -> 
 def diagnose(record: dict[str, Any]) -> str | None:
     """Words for a variance branch that no longer says anything, measured where the curve can tell: in units of 1/a².
 
-    >>> diagnose({"variance": 1e-9, "scale": 10.0})
-    'the variances have died (1e-07 in units of 1/a²): embeddings are points; raise loss.beta or lower ...
+    >>> diagnose({"variance": 1e-5, "scale": 10.0})
+    'the variances have died (0.001 in units of 1/a²): embeddings are points; raise loss.beta or lower ...
     """
     relative = record["variance"] * record["scale"] ** 2
     if relative < DEAD:

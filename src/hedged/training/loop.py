@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from hedged.data import NDigit
-from hedged.embedder import Embedder
+from hedged.embedder import DESCRIPTION, Embedder
 from hedged.errors import RunError, TrainingError, ValueRangeError
 from hedged.files import make_folder, write_text
 from hedged.losses import LossParts
@@ -32,28 +32,37 @@ def train(config: Config, data: NDigit, run: Path, resume: bool = False) -> Embe
     A run depends on its config alone. With `resume` it goes on from the last checkpoint, to the same weights as if it
     had never stopped.
     """
-    make_folder(run)
-    if not resume and (run / checkpoints.FILE).exists():
-        raise RunError(f"{run} already holds a run: continue it with --resume, or choose another folder with --out")
+    check_folder(config, run, resume)
     trainer = Trainer(config, build_parts(config, data))
     if resume:
-        trainer.restore(load_checkpoint(run, config.fingerprint()))
+        try:
+            trainer.restore(load_checkpoint(run, config.fingerprint()))
+        except (RuntimeError, KeyError, IndexError) as error:
+            raise RunError(f"the checkpoint in {run} is of another model: start again in a new folder") from error
     write_text(run / "config.toml", config.to_toml())
     trainer.run(run)
-    embedder = trainer.averaged_embedder()
+    embedder = trainer.parts.embedder.eval()
     embedder.notes = {"steps": trainer.step, "fingerprint": config.fingerprint(), "data": data.source}
     embedder.save(run)
     return embedder
 
 
+def check_folder(config: Config, run: Path, resume: bool) -> None:
+    """Refuse a folder that cannot be written, that holds a run already, or no such run if it is to be resumed."""
+    if resume:
+        load_checkpoint(run, config.fingerprint())
+    elif (run / checkpoints.FILE).exists() or (run / DESCRIPTION).exists():
+        raise RunError(f"{run} already holds a run: continue it with --resume, or choose another folder with --out")
+    make_folder(run)
+
+
 class Trainer:
-    """The state of a run: parameters, their running average, the optimiser, and the number of steps done."""
+    """The state of a run: parameters, the optimiser's memory, and the number of steps done."""
 
     def __init__(self, config: Config, parts: Parts) -> None:
         self.config, self.parts = config, parts
         self.step = 0
         self.optimiser = torch.optim.Adam(parts.embedder.parameters(), lr=config.train.learning_rate, fused=True)
-        self.average = {name: value.clone() for name, value in parts.embedder.state_dict().items()}
 
     def run(self, folder: Path) -> None:
         """Go on to the last step; on Ctrl-C, finish the step, save it and stop."""
@@ -102,7 +111,6 @@ class Trainer:
         loss.total.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
         self.step += 1
-        self._average()
         return loss
 
     def learning_rate(self) -> float:
@@ -111,26 +119,10 @@ class Trainer:
         warm = min(1.0, (self.step + 1) / (train.warmup + 1))
         return train.learning_rate * warm * 0.5 * (1 + math.cos(math.pi * self.step / train.steps))
 
-    @torch.no_grad()
-    def _average(self) -> None:
-        """Exponential average of the weights, its memory growing with the run so that the start is soon forgotten."""
-        decay = min(self.config.train.averaging, self.step / (self.step + 10))
-        current = self.parts.embedder.state_dict()
-        torch._foreach_lerp_(list(self.average.values()), list(current.values()), 1 - decay)
-
-    def averaged_embedder(self) -> Embedder:
-        """What training is for: the embedder with the averaged weights."""
-        embedder = Embedder.new(self.config.architecture, seed=0)
-        embedder.load_state_dict(self.average)
-        return embedder.eval()
-
     def _checkpoint(self) -> Checkpoint:
-        groups = {
-            "model": self.parts.embedder.state_dict(),
-            "average": self.average,
-            "optimiser": checkpoints.optimiser_tensors(self.optimiser),
-        }
-        tensors = {f"{group}/{name}": value for group, values in groups.items() for name, value in values.items()}
+        model, optimiser = self.parts.embedder.state_dict(), checkpoints.optimiser_tensors(self.optimiser)
+        tensors = {f"model/{name}": value for name, value in model.items()}
+        tensors |= {f"optimiser/{name}": value for name, value in optimiser.items()}
         return Checkpoint(self.step, self.config.fingerprint(), tensors)
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -142,7 +134,6 @@ class Trainer:
 
         self.step = checkpoint.step
         self.parts.embedder.load_state_dict(group("model"))
-        self.average = group("average")
         checkpoints.restore_optimiser(self.optimiser, group("optimiser"))
 
 

@@ -1,0 +1,170 @@
+"""Losses against explicit loops over pairs, at extreme logits, and on batches they must refuse."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import pytest
+import torch
+from torch import Tensor
+
+from hedged import ContrastiveLoss, Gaussian, HedgedLoss, MatchCurve, Mixture, Point, SoftContrastiveLoss
+from hedged.distributions import Distribution
+from hedged.errors import ShapeError, ValueRangeError
+from hedged.losses import ExpectedLog, Marginal, PairLoss, SampledPairs
+from hedged.match import MonteCarlo, match_probability
+
+LABELS = torch.tensor([0, 0, 1, 1, 1, 2])
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def gaussians(count: int = 6, dim: int = 2) -> Gaussian:
+    g = seeded()
+    mean = torch.randn(count, dim, generator=g, dtype=torch.float64)
+    return Gaussian(mean, torch.rand(count, dim, generator=g, dtype=torch.float64) * 0.1 + 0.01)
+
+
+def by_loops(costs: dict[tuple[int, int], float], weight: float) -> float:
+    """w · mean over matching pairs + (1 − w) · mean over the others."""
+    matching = [c for (i, j), c in costs.items() if LABELS[i] == LABELS[j]]
+    others = [c for (i, j), c in costs.items() if LABELS[i] != LABELS[j]]
+    return weight * sum(matching) / len(matching) + (1 - weight) * sum(others) / len(others)
+
+
+def test_contrastive_is_equation_1_over_all_pairs() -> None:
+    z = Point(gaussians().mean)
+    costs = {}
+    for i, j in combinations(range(6), 2):
+        r = math.dist(z.mean[i].tolist(), z.mean[j].tolist())
+        costs[i, j] = r**2 if LABELS[i] == LABELS[j] else max(1.5 - r, 0) ** 2
+    loss = ContrastiveLoss(margin=1.5, positive_weight=0.3)(z, LABELS)
+    assert loss.item() == pytest.approx(by_loops(costs, 0.3), rel=1e-12)
+
+
+def test_soft_contrastive_is_equation_3_over_all_pairs() -> None:
+    z, curve = Point(gaussians().mean), MatchCurve(2.0, 1.0).double()
+    costs = {}
+    for i, j in combinations(range(6), 2):
+        p = 1 / (1 + math.exp(2.0 * math.dist(z.mean[i].tolist(), z.mean[j].tolist()) - 1.0))
+        costs[i, j] = -math.log(p if LABELS[i] == LABELS[j] else 1 - p)
+    loss = SoftContrastiveLoss(curve, positive_weight=0.3)(z, LABELS)
+    assert loss.item() == pytest.approx(by_loops(costs, 0.3), rel=1e-6)
+
+
+def test_hedged_is_minus_log_match_probability_plus_the_kl_of_both_items() -> None:
+    z, curve = gaussians(), MatchCurve(2.0, 1.0).double()
+    costs = {}
+    for i, j in combinations(range(6), 2):
+        p = match_probability(z[i], z[j], curve).item()
+        costs[i, j] = -math.log(p if LABELS[i] == LABELS[j] else 1 - p)
+    parts = HedgedLoss(curve, beta=0.01, positive_weight=0.3).parts(z, LABELS)
+    kl = 0.01 * sum(2 * z[i].kl().item() for i in range(6)) / 6
+    assert parts.kl.item() == pytest.approx(kl, rel=1e-12)
+    assert parts.total.item() == pytest.approx(by_loops(costs, 0.3) + kl, rel=1e-9)
+
+
+def test_expected_log_averages_the_soft_contrastive_cost_over_all_pairs_of_samples() -> None:
+    z, curve = gaussians(), MatchCurve(2.0, 1.0).double()
+    pairs = list(combinations(range(6), 2))
+    first, second = (torch.tensor(side) for side in zip(*pairs, strict=True))
+    match = LABELS[first] == LABELS[second]
+    cost = ExpectedLog(samples=3, generator=seeded(7)).cost(z[first], z[second], match, curve)
+    g = seeded(7)
+    draws1, draws2 = z[first].sample(3, g), z[second].sample(3, g)
+    for n in range(len(pairs)):
+        each = []
+        for k1 in range(3):
+            for k2 in range(3):
+                p = curve(torch.linalg.vector_norm(draws1[k1, n] - draws2[k2, n])).item()
+                each.append(-math.log(p if match[n] else 1 - p))
+        assert cost[n].item() == pytest.approx(sum(each) / 9, rel=1e-9)
+
+
+@pytest.mark.parametrize("likelihood", [Marginal(), Marginal(MonteCarlo(4, seeded())), ExpectedLog(4, seeded())])
+@pytest.mark.parametrize("components", [1, 2, 4])
+@pytest.mark.parametrize("kl_samples", [None, 4])
+def test_every_option_gives_a_finite_loss_with_gradients(
+    likelihood: Marginal | ExpectedLog, components: int, kl_samples: int | None
+) -> None:
+    mean = torch.randn(6, components, 2, generator=seeded(), requires_grad=True)
+    log_variance = torch.zeros(6, components, 2, requires_grad=True)
+    curve = MatchCurve()
+    loss = HedgedLoss(curve, likelihood=likelihood, kl_samples=kl_samples, generator=seeded())
+    loss(Mixture(mean, log_variance.exp()), LABELS).backward()
+    for tensor in (mean, log_variance, curve.log_scale, curve.bias):
+        assert tensor.grad is not None
+        assert torch.isfinite(tensor.grad).all()
+        assert tensor.grad.abs().sum() > 0
+
+
+def test_sampled_pairs_keep_so_many_of_each_kind() -> None:
+    z = gaussians()
+    drawn: list[Tensor] = []
+
+    class Spy(PairLoss):
+        def cost(self, z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:
+            drawn.append(match)
+            return torch.ones(len(match))
+
+    Spy(0.5, SampledPairs(3, seeded()))(z, LABELS)
+    assert (int(drawn[0].sum()), int((~drawn[0]).sum())) == (3, 3)
+
+
+@pytest.mark.parametrize("distance", [0.0, 1.0, 10.0, 1e3, 1e6])
+@pytest.mark.parametrize("bias", [-200.0, 3.0, 200.0])
+def test_soft_contrastive_is_finite_at_extreme_logits(distance: float, bias: float) -> None:
+    mean = torch.tensor([[0.0], [distance], [2 * distance]], requires_grad=True)
+    loss = SoftContrastiveLoss(MatchCurve(10.0, bias))(Point(mean), torch.tensor([0, 0, 1]))
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert mean.grad is not None
+    assert torch.isfinite(mean.grad).all()
+
+
+@pytest.mark.parametrize("likelihood", [Marginal(), Marginal(MonteCarlo(8, seeded())), ExpectedLog(8, seeded())])
+def test_a_far_positive_still_pulls(likelihood: Marginal | ExpectedLog) -> None:
+    mean = torch.tensor([[0.0, 0.0], [10.0, 0.0], [-10.0, 0.0]], requires_grad=True)
+    z = Gaussian(mean, torch.full((3, 2), 1e-3))
+    loss = HedgedLoss(MatchCurve(10.0, 3.0), beta=0, positive_weight=0.5, likelihood=likelihood)
+    parts = loss.parts(z, torch.tensor([0, 0, 1]))
+    parts.total.backward()
+    assert parts.positive.item() == pytest.approx(97.0, rel=0.02)
+    assert mean.grad is not None
+    assert mean.grad[1, 0] > 1
+
+
+def test_no_item_is_paired_with_itself() -> None:
+    """A batch of one image a class has no positive pair, however certain each image is of itself."""
+    with pytest.raises(ValueRangeError, match="no matching pair"):
+        HedgedLoss(MatchCurve())(gaussians(3), torch.tensor([0, 1, 2]))
+
+
+def test_bad_batches_are_refused_in_words() -> None:
+    loss = HedgedLoss(MatchCurve())
+    with pytest.raises(ValueRangeError, match="no non-matching pair"):
+        loss(gaussians(3), torch.tensor([1, 1, 1]))
+    with pytest.raises(ShapeError, match=r"labels of shape \(5,\)"):
+        loss(gaussians(6), LABELS[:5])
+    with pytest.raises(ShapeError, match=r"batch shape \(\)"):
+        loss(gaussians()[0], LABELS[0])
+    with pytest.raises(ValueRangeError, match="infinite"):
+        loss(Point(gaussians().mean), LABELS)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: HedgedLoss(MatchCurve(), beta=-1e-4), "β"),
+        (lambda: HedgedLoss(MatchCurve(), beta=float("nan")), "β"),
+        (lambda: HedgedLoss(MatchCurve(), positive_weight=0.0), "positive_weight"),
+        (lambda: SoftContrastiveLoss(MatchCurve(), positive_weight=1.0), "positive_weight"),
+        (lambda: ContrastiveLoss(margin=0.0), "margin"),
+    ],
+)
+def test_impossible_settings_are_refused(make: type[PairLoss], message: str) -> None:
+    with pytest.raises(ValueRangeError, match=message):
+        make()
