@@ -49,10 +49,11 @@ def spline_coefficient(b: float, u: Array) -> Array:
 def distances(b: float) -> Array:
     """Where the constraints are imposed: fine near the cusp and the knee, coarse in the tail."""
     knee = max(b, 0.0)
+    near, far = (80, 240) if b < 8.5 else (160, 900)  # the sharpest knees tempt a fit to rise between two points
     parts = [
-        [0.0],
-        np.geomspace(1e-3, 1, 80),
-        np.linspace(1, knee + 14, 240),
+        np.zeros(1),
+        np.geomspace(1e-3, 1, near),
+        np.linspace(1, knee + 14, far),
         np.geomspace(knee + 14, 80, 60),
     ]
     return np.unique(np.concatenate(parts))

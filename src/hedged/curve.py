@@ -83,7 +83,7 @@ def _chord_end(bias: float) -> float:
         return 0.0
 
     def gap(u: float) -> float:  # tangent minus chord, times u: negative before u*, positive after
-        p = 1 / (1 + math.exp(u - bias))
+        p = math.exp(bias - u) / (1 + math.exp(bias - u))
         return 1 / (1 + math.exp(-bias)) - p - u * p * (1 - p)
 
     low, high = bias, 2 * bias + 10

@@ -59,7 +59,7 @@ class Distribution(ABC):
 
     def pack(self) -> Tensor:
         """All numbers of each distribution as one row, `(..., P)`: D, 2·D or 2·C·D of them."""
-        rows = [t.reshape(*self.batch_shape, -1) for t in self.tensors]
+        rows = [t.flatten(len(self.batch_shape)) for t in self.tensors]
         return torch.cat(rows, dim=-1)
 
     @property
@@ -92,6 +92,10 @@ class Distribution(ABC):
             where[_shape_only(index)]
         except IndexError as error:
             raise IndexError(f"{index!r} does not index a batch of shape {tuple(self.batch_shape)}") from error
+        keys = index if isinstance(index, tuple) else (index,)
+        if any(key is ... for key in keys):  # it stands for batch dimensions only
+            inner = [slice(None)] * (self.tensors[0].ndim - len(self.batch_shape))
+            return self._map(lambda t: t[(*keys, *inner)])
         return self._map(lambda t: t[index])
 
     def __repr__(self) -> str:
@@ -99,13 +103,16 @@ class Distribution(ABC):
 
     def to(self, target: torch.dtype | torch.device | str) -> Self:
         """The same distributions in another dtype or on another device."""
-        return self._map(lambda t: t.to(target))
+        moved = self._map(lambda t: t.to(target))
+        return type(self)(*moved.tensors) if moved.dtype != self.dtype else moved  # rounding may break a promise
 
     def detach(self) -> Self:
         return self._map(Tensor.detach)
 
     def unsqueeze(self, axis: int) -> Self:
         """A batch dimension of size one at `axis ≥ 0`, for broadcasting."""
+        if not 0 <= axis <= len(self.batch_shape):
+            raise ShapeError(f"axis {axis} is not one of 0 to {len(self.batch_shape)}: only batch dimensions are added")
         return self._map(lambda t: t.unsqueeze(axis))
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> Self:
@@ -249,12 +256,14 @@ class Mixture(Distribution):
     """
 
     def __init__(self, mean: Tensor, variance: Tensor) -> None:
+        _require_floats("Mixture", mean=mean, variance=variance)
         if mean.ndim < 2 or mean.shape[-2] == 0:
             raise ShapeError(
                 f"Mixture takes a mean of shape (..., C, D) with C ≥ 1, got {tuple(mean.shape)}: "
                 "use Gaussian(mean, variance) for a single component, or mean.unsqueeze(-2)"
             )
-        self._components = Gaussian(mean, variance)
+        _require_variance("Mixture", mean, variance)
+        self._components = Gaussian._unchecked(mean, variance)
 
     @classmethod
     def _unchecked(cls, *tensors: Tensor) -> Self:
@@ -274,7 +283,7 @@ class Mixture(Distribution):
     @property
     def variance(self) -> Tensor:
         """Mean of the variances plus variance of the means."""
-        return self._components.variance.mean(-2) + self._components.mean.var(-2, correction=0)
+        return self._components.variance.mean(-2) + (self._components.mean - self.mean.unsqueeze(-2)).square().mean(-2)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -307,7 +316,7 @@ class Mixture(Distribution):
     @classmethod
     def unpack(cls, packed: Tensor, dim: int) -> Self:
         _require_width("Mixture", packed, dim, multiple=2, exact=False)
-        mean, variance = packed.reshape(*packed.shape[:-1], 2, -1, dim).unbind(-3)
+        mean, variance = packed.reshape(*packed.shape[:-1], 2, packed.shape[-1] // (2 * dim), dim).unbind(-3)
         return cls(mean, variance)
 
 
@@ -318,6 +327,8 @@ def stack(distributions: Sequence[AnyDistribution]) -> AnyDistribution:
 
 def concatenate(distributions: Sequence[AnyDistribution]) -> AnyDistribution:
     """Batches joined along their first dimension, as `torch.cat` does."""
+    if any(not z.batch_shape for z in distributions):
+        raise ShapeError("single distributions have no batch dimension to be joined along: use stack")
     return _join(torch.cat, distributions)
 
 
@@ -392,6 +403,8 @@ def _require_count(count: int, components: int) -> None:
 
 
 def _require_width(kind: str, packed: Tensor, dim: int, multiple: int, exact: bool) -> None:
+    if not isinstance(packed, Tensor):
+        raise ShapeError(f"{kind}.unpack takes a tensor, got a {type(packed).__name__}")
     width = packed.shape[-1] if packed.ndim else 0
     if dim < 1 or width == 0 or width % (multiple * dim) or (exact and width != multiple * dim):
         wanted = f"{multiple * dim}" if exact else f"a multiple of {multiple * dim}"

@@ -108,7 +108,10 @@ def _read_description(folder: Path) -> tuple[Architecture, dict[str, Any]]:
         raise RunError(f"{path} cannot be read ({error}): train the model again or restore the file") from error
     version = content.get("format") if isinstance(content, dict) else None
     if version != FORMAT:
-        raise RunError(f"{path} is of format {version!r}, this version of hedged reads format {FORMAT}")
+        raise RunError(
+            f"{path} is of format {version!r}, this version of hedged reads format {FORMAT}: "
+            "use the version that wrote it, or train the model again"
+        )
     try:
         return Architecture.model_validate(content.get("architecture")), dict(content.get("notes") or {})
     except ValidationError as error:
@@ -130,6 +133,6 @@ def _load_weights(embedder: Embedder, path: Path) -> None:
     if wrong:
         raise RunError(
             f"{path} holds the weights of another model than {path.parent / DESCRIPTION} describes "
-            f"(they differ in {', '.join(sorted(wrong)[:3])})"
+            f"(they differ in {', '.join(sorted(wrong)[:3])}): restore the files of one run, or train the model again"
         )
     embedder.load_state_dict(weights)

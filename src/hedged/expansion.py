@@ -13,18 +13,20 @@ from __future__ import annotations
 
 import json
 import math
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from hedged.errors import ValueRangeError
+
 ROUNDING = 2e-5  # what arithmetic may add to the error; `arithmetic_dtype` keeps the promise
 
 
 class Expansion(NamedTuple):
-    """The terms at one b: `widths` c_j and `weights` w_j(b), both `(J,)` in float64; the weights carry gradients."""
+    """The terms at one b: `widths` c_j and `weights` w_j(b), both `(J,)` in float64; gradients flow to b through both."""
 
     widths: Tensor
     weights: Tensor
@@ -56,6 +58,8 @@ def expand(bias: Tensor) -> Expansion:
     >>> round(terms.weights.sum().item(), 6), round(torch.tensor(3.0).sigmoid().item(), 6)
     (0.952574, 0.952574)
     """
+    if not torch.isfinite(bias):
+        raise ValueRangeError(f"the bias b of a match curve is finite, got {bias.item()}")
     table = _table()
     b = bias.double()
     inside = b.clamp(table.first, table.last)
@@ -63,8 +67,10 @@ def expand(bias: Tensor) -> Expansion:
     rows = table.weights[row : row + 4]
     used = rows.any(0)
     weights = basis @ rows[:, used]
-    stretch = inside.detach() / b if float(b.detach()) > table.last else torch.ones((), dtype=torch.float64)
-    return Expansion(table.widths[used] * stretch.square(), weights * (b.sigmoid() / weights.sum()))
+    widths = table.widths[used]
+    if b.item() > table.last:
+        widths = widths * (table.last / b).square()
+    return Expansion(widths, weights * (b.sigmoid() / weights.sum()))
 
 
 def _cubic_basis(position: Tensor) -> tuple[Tensor, int]:
@@ -88,7 +94,7 @@ def arithmetic_dtype(terms: Expansion, dim: int, dtype: torch.dtype) -> torch.dt
     return wide if loss <= ROUNDING else torch.float64
 
 
-@cache
+@lru_cache(1024)
 def certified_error(bias: float) -> float:
     """sup over u ≥ 0 of |σ(b − u) − Σ_j w_j exp(−c_j u²)|, bounded from above.
 

@@ -20,10 +20,11 @@ from torch.nn.functional import logsigmoid
 from hedged.curve import MatchCurve
 from hedged.distributions import Distribution, Point
 from hedged.errors import ShapeError, ValueRangeError
-from hedged.expansion import arithmetic_dtype, expand
+from hedged.expansion import Expansion, arithmetic_dtype, expand
 from hedged.kernels import expected_gaussians
 
 CHUNK = 2**19  # numbers held at a time by `match_matrix`, per intermediate result: what a core's cache holds
+FARTHEST = 1e15  # a·r beyond which distances are cut, so that their squares have gradients even in float32
 
 
 class Estimator(ABC):
@@ -37,24 +38,34 @@ class Estimator(ABC):
 @final
 @dataclass(frozen=True)
 class ClosedForm(Estimator):
-    """p(m | x₁, x₂) = Σ_j w_j Π_d (1 + 2κ_j s_d)^(−1/2) exp(−κ_j m_d² / (1 + 2κ_j s_d)), κ_j = c_j a².
+    """p(m | x₁, x₂) = Σ_j w_j Π_d (1 + 2c_j s_d)^(−1/2) exp(−c_j m_d² / (1 + 2c_j s_d)).
 
-    m = μ₁ − μ₂ and s = σ₁² + σ₂², each `(..., D)`; w_j and c_j expand the curve (hedged.expansion). Mixtures average
-    over pairs of components. The value is never below Jensen's bound (`MatchCurve.log_floor`) nor above σ(b), between
-    which the truth lies too. Two points need no integral: the exact sigmoid.
+    m = a (μ₁ − μ₂) and s = a² (σ₁² + σ₂²), each `(..., D)`; w_j and c_j expand the curve (hedged.expansion). Mixtures
+    average over pairs of components. The value is never below Jensen's bound (`MatchCurve.log_floor`) nor above σ(b),
+    between which the truth lies too. Two points need no integral: the exact sigmoid.
     """
 
     def logit(self, z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
         if isinstance(z1, Point) and isinstance(z2, Point):
             return curve.logit(torch.linalg.vector_norm(z1.mean - z2.mean, dim=-1))
         dtype = torch.promote_types(z1.dtype, z2.dtype)
-        (mean1, variance1), (mean2, variance2) = z1.parts(), z2.parts()
-        squares = (_axes_first(mean1).unsqueeze(2) - _axes_first(mean2).unsqueeze(1)).square()  # (D, C₁, C₂, ...)
-        spreads = _axes_first(variance1).unsqueeze(2) + _axes_first(variance2).unsqueeze(1)
-        log_p = _log_expectation(squares, spreads, curve).flatten(0, 1)
-        log_p = log_p.logsumexp(0) - math.log(len(log_p)) if len(log_p) > 1 else log_p[0]
-        log_p = torch.minimum(log_p, logsigmoid(curve.bias.to(log_p.dtype)))
+        terms = expand(curve.bias)
+        wide = arithmetic_dtype(terms, z1.dim, dtype)
+        log_p = _log_expectation(z1.to(wide), z2.to(wide), curve, terms)
+        log_p = torch.minimum(log_p, logsigmoid(curve.bias.to(wide)))
         return (log_p - torch.log(-torch.expm1(log_p))).to(dtype)
+
+
+def _log_expectation(z1: Distribution, z2: Distribution, curve: MatchCurve, terms: Expansion) -> Tensor:
+    """log E[σ(b − a‖δ‖)] over δ = z₁ − z₂, `(...)`."""
+    unit = curve.scale.to(z1.dtype)
+    (mean1, variance1), (mean2, variance2) = (map(_axes_first, z.parts()) for z in (z1, z2))
+    differences = (mean1.unsqueeze(2) - mean2.unsqueeze(1)) * unit  # (D, C₁, C₂, ...), in the curve's own units, a·r
+    squares = differences.clamp(-FARTHEST, FARTHEST).square()
+    variance1, variance2 = ((v * unit.square()).clamp(max=FARTHEST**2) for v in (variance1, variance2))
+    spreads = variance1.unsqueeze(2) + variance2.unsqueeze(1)
+    log_p = _log_expected_curve(squares, spreads, curve, terms).flatten(0, 1)
+    return log_p.logsumexp(0) - math.log(len(log_p)) if len(log_p) > 1 else log_p[0]
 
 
 def _axes_first(x: Tensor) -> Tensor:
@@ -62,17 +73,13 @@ def _axes_first(x: Tensor) -> Tensor:
     return x.movedim((-1, -2), (0, 1)).contiguous()
 
 
-def _log_expectation(squares: Tensor, spreads: Tensor, curve: MatchCurve) -> Tensor:
-    """log E[σ(b − a‖δ‖)] for δ ~ N(m, diag s), given m² and s as `(D, ...)`; the result is `(...)`."""
-    terms = expand(curve.bias)
-    dtype = arithmetic_dtype(terms, dim=len(squares), dtype=squares.dtype)
-    squares, spreads, scale = squares.to(dtype), spreads.to(dtype), curve.scale.to(dtype)
-    rates = terms.widths.to(dtype) * scale.square()
-    value = expected_gaussians(squares, spreads, rates, terms.weights.to(dtype))
-    reach = scale * (squares + spreads).sum(0).sqrt()
+def _log_expected_curve(squares: Tensor, spreads: Tensor, curve: MatchCurve, terms: Expansion) -> Tensor:
+    """log E[σ(b − ‖v‖)] for v ~ N(m, diag s), given m² and s as `(D, ...)`; the result is `(...)`."""
+    dtype = squares.dtype
+    value = expected_gaussians(squares, spreads, terms.widths.to(dtype), terms.weights.to(dtype))
     tiny = torch.finfo(dtype).tiny
     log_value = torch.where(value > tiny, value.clamp(min=tiny).log(), -torch.inf)
-    return torch.maximum(log_value, curve.log_floor(reach))
+    return torch.maximum(log_value, curve.log_floor((squares + spreads).sum(0).sqrt()))
 
 
 @final
@@ -95,7 +102,7 @@ class MonteCarlo(Estimator):
 def sampled_logits(
     z1: Distribution, z2: Distribution, curve: MatchCurve, samples: int, generator: torch.Generator | None
 ) -> Tensor:
-    """B − a‖z₁^(k₁) − z₂^(k₂)‖ for all K² pairs of samples, `(K, K, ...)`."""
+    """b − a‖z₁^(k₁) − z₂^(k₂)‖ for all K² pairs of samples, `(K, K, ...)`."""
     first = z1.sample(samples, generator).unsqueeze(1)
     second = z2.sample(samples, generator).unsqueeze(0)
     return curve.logit(torch.linalg.vector_norm(first - second, dim=-1))
@@ -108,6 +115,8 @@ def match_logit(z1: Distribution, z2: Distribution, curve: MatchCurve, estimator
     """log p/(1 − p) of p(m | x₁, x₂), `(...)`: what losses and rankings use."""
     _require_same_space(z1, z2)
     _require_broadcast(z1, z2)
+    rank = max(len(z1.batch_shape), len(z2.batch_shape))
+    z1, z2 = (z[(None,) * (rank - len(z.batch_shape))] for z in (z1, z2))
     return estimator.logit(z1, z2, curve)
 
 
@@ -120,7 +129,7 @@ def match_probability(
     >>> sure, unsure = (Gaussian(torch.zeros(2), torch.full((2,), v)) for v in (1e-4, 1.0))
     >>> curve = MatchCurve(scale=10.0, bias=3.0).requires_grad_(False)
     >>> match_probability(sure, sure, curve), match_probability(sure, unsure, curve)
-    (tensor(0.9440), tensor(0.0581))
+    (tensor(0.9437), tensor(0.0574))
     """
     return match_logit(z1, z2, curve, estimator).sigmoid()
 
@@ -172,7 +181,8 @@ def logit_matrix(z1: Distribution, z2: Distribution, curve: MatchCurve, estimato
 def _blocks(z1: Distribution, z2: Distribution, estimator: Estimator) -> Iterator[tuple[slice, slice]]:
     """Blocks of pairs whose intermediate results hold about `CHUNK` numbers each."""
     draws = estimator.samples**2 if isinstance(estimator, MonteCarlo) else 1
-    pairs = max(CHUNK // (draws * z1.pack().shape[-1] * max(1, z2.pack().shape[-1] // z2.dim)), 1)
+    numbers = [z.tensors[0].shape[1:].numel() for z in (z1, z2)]  # C · D each
+    pairs = max(CHUNK // (4 * draws * numbers[0] * numbers[1] // z1.dim), 1)
     width = min(len(z2), pairs)
     height = max(pairs // max(width, 1), 1)
     for top in range(0, len(z1), height):
@@ -181,6 +191,9 @@ def _blocks(z1: Distribution, z2: Distribution, estimator: Estimator) -> Iterato
 
 
 def _require_same_space(z1: Distribution, z2: Distribution) -> None:
+    for z in (z1, z2):
+        if not isinstance(z, Distribution):
+            raise ShapeError(f"embeddings are compared, got a {type(z).__name__}: wrap it, as Point(z) for instance")
     if z1.dim != z2.dim:
         raise ShapeError(f"embeddings of one space are compared, got dimensions {z1.dim} and {z2.dim}")
 

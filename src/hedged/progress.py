@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class Update(Protocol):
-    """Tell how many units are done, with a few words about them."""
+    """Tell how many units are done, with a few words about them; the last words stay until there are others."""
 
     def __call__(self, done: int, words: str = "") -> None: ...
 
@@ -35,7 +35,9 @@ def _bar(label: str, total: int, start: int) -> Iterator[Update]:
 
         def update(done: int, words: str = "") -> None:
             rate = (done - start) / max(time.monotonic() - begun, 1e-9)
-            bar.update(task, completed=done, rate=f"{rate:.1f}/s", words=words)
+            bar.update(task, completed=done, rate=f"{rate:.1f}/s")
+            if words:
+                bar.update(task, words=words)
 
         yield update
 
@@ -43,15 +45,17 @@ def _bar(label: str, total: int, start: int) -> Iterator[Update]:
 @contextmanager
 def _lines(label: str, total: int, start: int, every: float = 10.0) -> Iterator[Update]:
     begun = last = time.monotonic()
+    last_words = ""
 
     def update(done: int, words: str = "") -> None:
-        nonlocal last
-        now = time.monotonic()
+        nonlocal last, last_words
+        now, last_words = time.monotonic(), words or last_words
         if now - last < every and done < total:
             return
         last = now
         rate = (done - start) / max(now - begun, 1e-9)
         left = (total - done) / max(rate, 1e-9)
-        print(f"{label} {done}/{total}  {rate:.1f}/s  {left:.0f} s left  {words}".rstrip(), file=sys.stderr, flush=True)
+        line = f"{label} {done}/{total}  {rate:.1f}/s  {left:.0f} s left  {last_words}"
+        print(line.rstrip(), file=sys.stderr, flush=True)
 
     yield update

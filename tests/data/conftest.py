@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from hedged.data import Digits, load_mnist, offline_digits
-from hedged.errors import DataError
+from hedged.data import Digits, offline_digits
 
 
 @pytest.fixture(scope="session")
@@ -26,15 +25,6 @@ def blank_digits() -> Digits:
     """50 digits whose every pixel is their own id: an image tells which digits it is made of."""
     ids = torch.arange(50, dtype=torch.uint8)
     return Digits(ids.view(-1, 1, 1).expand(-1, 28, 28).contiguous(), torch.arange(50) % 10, "blank")
-
-
-@pytest.fixture(scope="session")
-def mnist() -> tuple[Digits, Digits]:
-    """MNIST's training and test digits, never fetched."""
-    try:
-        return load_mnist("train", fetch=False), load_mnist("test", fetch=False)
-    except DataError as error:
-        pytest.skip(f"needs MNIST in the cache: {error}")
 
 
 @pytest.fixture(scope="session")

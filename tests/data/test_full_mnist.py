@@ -1,4 +1,4 @@
-"""The real files, where they are in the cache: nothing here fetches."""
+"""The real digits, where they can be had."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ from itertools import product
 from types import MappingProxyType
 from typing import Literal, final
 
+from hedged.evaluation import Condition
 from hedged.metrics import Vote
 
 Model = str  # "point", or "mog-C" for C Gaussians; the paper has "point", "mog-1" and "mog-2"
 Metric = Literal["verification_ap", "knn_accuracy", "ap_correlation", "knn_correlation"]
-Condition = Literal["clean", "corrupt"]
 TableName = Literal["main-task", "uncertainty-correlation", "knn-plurality"]
 
 
@@ -24,7 +24,7 @@ TableName = Literal["main-task", "uncertainty-correlation", "knn-plurality"]
 class PaperCell:
     """One number of a table, `paper`, and what it measures; `vote` only where neighbours vote.
 
-    >>> PaperCell(2, 2, "mog-1", "verification_ap", "clean", "clean", paper=0.989).keys()
+    >>> PaperCell(2, 2, "mog-1", "verification_ap", "clean", "clean", 0.989).as_json()
     {'digits': 2, 'dim': 2, 'model': 'mog-1', 'metric': 'verification_ap',
      'gallery': 'clean', 'probe': 'clean', 'paper': 0.989}
     """
@@ -35,10 +35,10 @@ class PaperCell:
     metric: Metric
     gallery: Condition
     probe: Condition
+    paper: float
     vote: Vote | None = None
-    paper: float = float("nan")
 
-    def keys(self) -> dict[str, int | float | str]:
+    def as_json(self) -> dict[str, int | float | str]:
         """The cell as `results/paper/<name>.json` spells it: what does not apply is left out."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
@@ -62,7 +62,7 @@ def _cells(models: Sequence[Model], rows: Sequence[_Row]) -> Iterator[PaperCell]
     for row in rows:
         columns = product(BLOCKS, models)
         for ((digits, dim), model), number in zip(columns, row.numbers, strict=True):
-            yield PaperCell(digits, dim, model, row.metric, row.gallery, row.probe, row.vote, number)
+            yield PaperCell(digits, dim, model, row.metric, row.gallery, row.probe, number, row.vote)
 
 
 # fmt: off

@@ -42,7 +42,10 @@ def load_checkpoint(run: Path, fingerprint: str) -> Checkpoint:
             metadata = file.metadata() or {}
             if metadata.get("format") != FORMAT:
                 given = metadata.get("format")
-                raise RunError(f"{path} is of format {given}, this version of hedged reads format {FORMAT}")
+                raise RunError(
+                    f"{path} is of format {given}, this version of hedged reads format {FORMAT}: "
+                    "resume with the version that wrote it, or start again in a new folder"
+                )
             if metadata.get("fingerprint") != fingerprint:
                 raise RunError(
                     f"{path} belongs to a run with another config: resume with the config of that run "

@@ -137,7 +137,7 @@ def parse_config(content: Mapping[str, Any], name: str = "this config") -> Confi
         return Config.model_validate(content)
     except ValidationError as error:
         mistakes = "\n".join(f"  {_explain(details)}" for details in error.errors())
-        raise ConfigError(f"{name} is not a valid config:\n{mistakes}") from error
+        raise ConfigError(f"{name} is not a valid config; correct these settings:\n{mistakes}") from error
 
 
 def _apply(content: dict[str, Any], override: str) -> None:

@@ -1,0 +1,69 @@
+"""The command line: one file a verb. Nothing here imports torch before a verb needs it, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from hedged import __version__
+from hedged.cli import data, demo, embed, evaluate, match, train
+from hedged.cli.failures import EXIT_CODE, Verbs
+from hedged.cli.output import log_to_stderr
+
+app = typer.Typer(
+    cls=Verbs,
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain help: it reads the same in a terminal, a pipe and a log, and needs no rich
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
+app.add_typer(data.app, name="data")
+app.command("train", epilog=train.EXAMPLES)(train.train)
+app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command("embed", epilog=embed.EXAMPLES)(embed.embed)
+app.command("match", epilog=match.EXAMPLES)(match.match)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"hedged {__version__}")
+        raise typer.Exit
+
+
+@app.callback(epilog="`hedged VERB --help` explains a verb, with examples. Start with `hedged demo`.")
+def hedged(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="HEDGED_DEBUG", help="If a verb fails, show the traceback as well.")
+    ] = False,
+) -> None:
+    """Embeddings that know what they don't know.
+
+    Each image becomes a distribution, two images get a match probability, and one image gets an uncertainty.
+    """
+    log_to_stderr()
+
+
+def main() -> None:
+    """Run the command line. Exit code 0: done; 2: something was wrong, told in one message on standard error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # where the terminal has no η, a mark instead of a failure
+    try:
+        try:
+            app(prog_name="hedged")
+        finally:
+            sys.stdout.flush()
+    except OSError as error:  # of standard output itself: full, or nobody reads it any more (`hedged … | head`)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter complains at exit
+        if not isinstance(error, BrokenPipeError):
+            print(f"hedged: cannot write to standard output: {error.strerror}; send it elsewhere", file=sys.stderr)
+        sys.exit(EXIT_CODE)

@@ -1,0 +1,76 @@
+"""`hedged embed`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hedged.cli.columns import check_layout, columns_of, write_columns
+from hedged.cli.output import Force, Json, examples, print_json, refuse_overwriting
+from hedged.cli.runs import Run, load_embedder
+from hedged.errors import DataError
+
+if TYPE_CHECKING:
+    from hedged.distributions import Distribution
+    from hedged.embedder import Embedder
+
+EXAMPLES = examples(
+    "hedged embed runs/demo a.png b.png --out two.npz",
+    "hedged embed runs/demo photos/ --out photos.parquet",
+)
+BATCH = 256
+
+
+def embed(
+    run: Run,
+    images: Annotated[
+        list[Path], typer.Argument(metavar="IMAGES", help="Image files, or folders of them (searched whole).")
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="F", help="File to write, .npz or .parquet.")],
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Embed images into a file.
+
+    F holds `ids` (the paths), `means` and `variances` (rows of D numbers; of C × D for a mixture of C Gaussians) and
+    `uncertainty` (η), in the order given, folders in order of their paths; also `kind`, and `scale` and `bias` of the
+    match curve. A .parquet file needs the extra: pip install 'hedged[parquet]'.
+    """
+    check_layout(out)
+    refuse_overwriting(out, force)
+    embedder = load_embedder(run)
+    paths = [path for image in images for path in _files(image)]
+    z = _embed(embedder, paths)
+    columns = columns_of(embedder, z, paths)
+    write_columns(out, columns)
+    if json:
+        print_json({"out": str(out), "images": len(paths), "dim": z.dim, "kind": columns["kind"]})
+    else:
+        print(f"embedded {len(paths):,} image{'s' * (len(paths) != 1)} into {out}")
+
+
+def _files(path: Path) -> list[Path]:
+    """An image itself; of a folder, the images in it and in the folders below."""
+    if not path.is_dir():
+        return [path]
+    from PIL import Image
+
+    endings = Image.registered_extensions()
+    files = [file for file in sorted(path.rglob("*")) if file.suffix.lower() in endings and file.is_file()]
+    if not files:
+        raise DataError(f"the folder {path} holds no image: expected files such as .png or .jpg in it")
+    return files
+
+
+def _embed(embedder: Embedder, paths: list[Path]) -> Distribution:
+    from hedged.distributions import concatenate
+    from hedged.progress import progress
+
+    embedded = []
+    with progress("embedding", len(paths)) as update:
+        for start in range(0, len(paths), BATCH):
+            embedded.append(embedder.embed(paths[start : start + BATCH], BATCH))
+            update(min(start + BATCH, len(paths)))
+    return concatenate(embedded)

@@ -1,0 +1,74 @@
+"""`hedged evaluate`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hedged.cli.output import Json, examples, print_json
+from hedged.cli.runs import Run, load_run
+from hedged.errors import DataError
+
+if TYPE_CHECKING:
+    from hedged.data import NDigit
+    from hedged.training import Config
+
+EXAMPLES = examples(
+    "hedged evaluate runs/first",
+    "hedged evaluate runs/first --report",
+    "hedged evaluate runs/by-number --split unseen --json",
+)
+
+
+class TestSet(StrEnum):
+    """The test sets there are: one of a split by instance, three of a split by number."""
+
+    INSTANCE = "instance"
+    SEEN = "seen"
+    UNSEEN = "unseen"
+    ALL = "all"
+
+
+def evaluate(
+    run: Run,
+    split: Annotated[
+        TestSet | None,
+        typer.Option("--split", help="Test set of a split by number: its numbers seen, unseen, or all (if not given)."),
+    ] = None,
+    report: Annotated[bool, typer.Option("--report", help="Also write RUN/report.html, a page with pictures.")] = False,
+    json: Json = False,
+) -> None:
+    """Measure a trained model.
+
+    On clean and corrupt test images: verification, identification by neighbours, and whether the uncertainty tells
+    where these fail, beside the paper's numbers where it has any. The test set is that of RUN/config.toml. The numbers
+    go to RUN/metrics.json, with `--split NAME` to RUN/metrics-NAME.json.
+    """
+    from hedged.cli.scores import print_scores
+    from hedged.demo import measure
+
+    config, embedder = load_run(run)
+    name = f"-{split}" if split else ""
+    results = measure(config, embedder, _test_set(config, split), run, name, report)
+    if json:
+        print_json(results.metrics)
+        return
+    print_scores(results)
+    print(f"\nnumbers: {run / f'metrics{name}.json'}")
+    if report:
+        print(f"report: {run / f'report{name}.html'}")
+
+
+def _test_set(config: Config, wanted: TestSet | None) -> NDigit:
+    from hedged.training import build_data
+
+    has = ("instance",) if config.data.split == "instance" else ("seen", "unseen", "all")
+    if wanted and wanted not in has:
+        raise DataError(
+            f"this run was trained with data.split = {config.data.split!r}, whose test sets are {', '.join(has)}, "
+            f"not {wanted}: choose one of these with --split"
+        )
+    parts = {str(name): images for name, images in build_data(config).test.items()}
+    return parts[wanted or has[-1]]

@@ -1,0 +1,39 @@
+"""What a user sees when a verb fails: one message, exit code 2, and no traceback unless it was asked for."""
+
+from __future__ import annotations
+
+import errno
+import sys
+import traceback
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from hedged.errors import HedgedError
+
+EXIT_CODE = 2
+
+
+class Verbs(TyperGroup):
+    """The verbs, with every failure that is no bug of hedged turned into a message."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (HedgedError, OSError, KeyboardInterrupt) as error:
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                raise  # nobody reads on: typer ends quietly
+            if ctx.params.get("debug"):
+                traceback.print_exc()
+            print(f"hedged: {_words(error)}", file=sys.stderr)
+            raise typer.Exit(EXIT_CODE) from error
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted; files that were being written are as they were before"
+    if isinstance(error, HedgedError) or not isinstance(error, OSError):
+        return str(error)
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}; check the path, its permissions and the space left on the disk"

@@ -1,0 +1,42 @@
+"""`hedged match`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hedged.cli.output import Json, examples, print_json, print_table
+from hedged.cli.runs import Run, load_embedder
+
+EXAMPLES = examples("hedged match runs/demo a.png b.png", "hedged match runs/demo a.png b.png --json")
+
+
+def match(
+    run: Run,
+    a: Annotated[Path, typer.Argument(metavar="A", help="An image of the size the model was trained on.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Another.")],
+    json: Json = False,
+) -> None:
+    """Tell whether two images match.
+
+    Prints the probability that they show the same thing, computed in closed form, with its certified error; and the
+    uncertainty η of each image, the chance that two draws from its embedding would not match.
+    """
+    embedder = load_embedder(run)
+    z = embedder.embed([a, b])
+    probability = embedder.match(z[:1], z[1:]).item()
+    eta_a, eta_b = embedder.uncertainty(z).tolist()
+    bound = embedder.curve.error_bound()
+    if json:
+        images = [{"path": str(path), "uncertainty": eta} for path, eta in ((a, eta_a), (b, eta_b))]
+        print_json({"match_probability": probability, "error_bound": bound, "images": images})
+        return
+    rows = [
+        ("match probability", f"{probability:.4f}"),
+        ("  its error is at most", f"{bound:.1e}"),
+        (f"uncertainty of {a}", f"{eta_a:.4f}"),
+        (f"uncertainty of {b}", f"{eta_b:.4f}"),
+    ]
+    print_table(f"by the model in {run}", ("", "value"), rows)

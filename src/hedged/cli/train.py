@@ -1,0 +1,56 @@
+"""`hedged train`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hedged.cli.output import examples
+from hedged.errors import ConfigError
+
+EXAMPLES = examples(
+    "hedged train demo --out runs/first",
+    "hedged train my.toml --out runs/wide --set model.dim=3 --set train.steps=20000",
+    "hedged train runs/wide/config.toml --out runs/wide --resume",
+)
+
+
+def train(
+    config: Annotated[str, typer.Argument(metavar="CONFIG", help="A TOML file, or the name of one that ships: demo.")],
+    out: Annotated[Path, typer.Option("--out", metavar="RUN", help="Folder for the run: config, log, weights.")],
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the last checkpoint in RUN, to the same weights.")
+    ] = False,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change one setting of the config; repeatable."),
+    ] = None,
+) -> None:
+    """Train a model.
+
+    RUN gets config.toml (every setting), log.jsonl, a checkpoint every few hundred steps, and at the end the model.
+    Ctrl-C saves a checkpoint first; `--resume` goes on from there. A folder that holds a run is never overwritten.
+    """
+    from hedged.training import build_data, load_config
+    from hedged.training import train as train_model
+    from hedged.training.loop import check_folder
+
+    settings = load_config(_find(config), overrides or ())
+    check_folder(settings, out, resume)
+    embedder = train_model(settings, build_data(settings).train, out, resume)
+    print(f"trained {embedder.notes['steps']:,} steps on {embedder.notes['data']}; the model is in {out}")
+    print(f"next: hedged evaluate {out}")
+
+
+def _find(config: str) -> Path:
+    """The file of that path, else the config that ships under that name."""
+    from hedged.demo import CONFIGS
+
+    if Path(config).exists():
+        return Path(config)
+    shipped = {path.stem: path for path in sorted(CONFIGS.glob("*.toml"), key=lambda path: path.stem)}
+    if config not in shipped:
+        raise ConfigError(f"there is no config {config}: give a TOML file, or one that ships: {', '.join(shipped)}")
+    return shipped[config]

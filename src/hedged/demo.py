@@ -1,0 +1,109 @@
+"""The demo: a 2-digit, 2-D hedged embedding trained, measured and reported; and the last two for any other run."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from hedged import __version__
+from hedged.data import NDigit, NDigitSplits
+from hedged.embedder import DESCRIPTION, Embedder
+from hedged.errors import RunError
+from hedged.evaluation import Evaluation
+from hedged.files import make_folder, write_json
+from hedged.report import HeadlineRow, headline_rows, write_report
+from hedged.training import Config, build_data, load_config, train
+from hedged.training import checkpoint as checkpoints
+
+CONFIGS = Path(__file__).parent / "configs"
+
+logger = logging.getLogger("hedged")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Results:
+    """What was measured: `metrics` as metrics.json has it, `rows` as the table beside the paper's numbers."""
+
+    evaluation: Evaluation
+    metrics: Mapping[str, Any]
+    rows: tuple[HeadlineRow, ...]
+
+
+def run_demo(out: Path, offline: bool = False) -> Results:
+    """Train the demo in the folder `out`, evaluate it there, and write metrics.json and report.html.
+
+    A folder that holds this demo already is gone on with: an unfinished run is finished, a finished one evaluated.
+    `offline` takes scikit-learn's digits instead of MNIST, and says so in everything it writes.
+    """
+    config = load_config(CONFIGS / ("demo-offline.toml" if offline else "demo.toml"))
+    make_folder(out)
+    begun = time.monotonic()
+    state = _state(config, out)
+    data = build_data(config)
+    if offline:
+        logger.warning("NOT MNIST: this demo uses %s", data.train.source)
+    embedder = _trained(config, data, out, state)
+    seconds = {"training": time.monotonic() - begun} if state != "finished" else {}
+    return measure(config, embedder, data.test["instance"], out, report=True, seconds=seconds)
+
+
+def _state(config: Config, out: Path) -> str:
+    """What `out` holds: nothing ("new"), this demo "unfinished" or "finished"; another run is refused."""
+    mine = config.fingerprint()
+    if (out / DESCRIPTION).exists():
+        if Embedder.load(out).notes.get("fingerprint") == mine:
+            return "finished"
+    elif not (out / checkpoints.FILE).exists():
+        return "new"
+    elif checkpoints.load_checkpoint(out, mine):
+        return "unfinished"
+    raise RunError(f"{out} holds a run with other settings than this demo's: choose another folder with --out")
+
+
+def _trained(config: Config, data: NDigitSplits, out: Path, state: str) -> Embedder:
+    if state == "finished":
+        logger.info("%s holds the trained demo already: evaluating it again (delete the folder to train anew)", out)
+        return Embedder.load(out)
+    if state == "unfinished":
+        logger.info("%s holds an unfinished demo: going on from its last checkpoint", out)
+    return train(config, data.train, out, resume=state == "unfinished")
+
+
+def measure(
+    config: Config,
+    embedder: Embedder,
+    data: NDigit,
+    folder: Path,
+    name: str = "",
+    report: bool = False,
+    seconds: Mapping[str, float] | None = None,
+) -> Results:
+    """Evaluate a run on `data`; write metrics.json and, if wanted, report.html, with `name` before the dot."""
+    begun = time.monotonic()
+    evaluation = Evaluation(embedder, data, progress=logger.info)
+    rows, measured = headline_rows(evaluation), evaluation.metrics()
+    settings = {"hedged": __version__, "fingerprint": config.fingerprint(), **config.model_dump(mode="json")}
+    spent = {**(seconds or {}), "evaluation": time.monotonic() - begun}
+    metrics = measured | {"settings": settings, "seconds": spent}
+    write_json(folder / f"metrics{name}.json", metrics)
+    if report:
+        write_report(evaluation, folder / f"report{name}.html", _told(config, spent), rows)
+    return Results(evaluation, metrics, rows)
+
+
+def _told(config: Config, seconds: Mapping[str, float]) -> dict[str, str]:
+    """The settings that a reader of the report wants to know."""
+    train, loss = config.train, config.loss
+    return {
+        "Training": f"{train.steps:,} steps of {train.batch_size} images, Adam at {train.learning_rate:g}",
+        "Loss": f"{loss.kind}, β = {loss.beta:g}" if loss.kind == "hedged" else loss.kind,
+        "Split": f"by {config.data.split}",
+        "Seed of the training": str(train.seed),
+        **{f"Time of {what}": f"{value:.0f} s" for what, value in seconds.items()},
+        "hedged": __version__,
+    }

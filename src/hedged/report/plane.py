@@ -1,0 +1,72 @@
+"""The plane on which embeddings of any dimension are drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """z ↦ (z − centre) · directions, with orthonormal `directions` `(D, 2)`; `share` of the means' variance is kept."""
+
+    centre: Array
+    directions: Array
+    share: float
+
+    @classmethod
+    def through(cls, means: Array) -> Self:
+        """The embedding space itself if it has two dimensions, else the two principal axes of `means` `(n, D)`.
+
+        >>> Plane.through(np.random.default_rng(0).normal(size=(50, 4)) * [0.0, 2.0, 0.0, 1.0]).share
+        1.0
+        """
+        dim = means.shape[-1]
+        if dim == 2:
+            return cls(np.zeros(2), np.eye(2), 1.0)
+        centre = means.mean(0)
+        _, spread, rows = np.linalg.svd(means - centre, full_matrices=False)
+        total = float((spread**2).sum())
+        share = float((spread[:2] ** 2).sum()) / total if total else 1.0
+        return cls(centre, rows[:2].T, share)
+
+    def project(self, points: Array) -> Array:
+        """`(..., D)` to `(..., 2)`."""
+        return (points - self.centre) @ self.directions
+
+    def deviations(self, variances: Array) -> Array:
+        """Standard deviations along the axes of the plane, `(..., 2)`, of diagonal covariances `(..., D)`."""
+        deviations: Array = np.sqrt(variances @ self.directions**2)
+        return deviations
+
+    def ellipses(self, variances: Array) -> tuple[Array, Array, Array]:
+        """Widths, heights and angles in degrees of the 1-σ ellipses of diagonal covariances `(n, D)`, each `(n,)`.
+
+        Along the principal axes of the plane a diagonal covariance is diagonal no more: Vᵀ diag(σ²) V.
+        """
+        covariance = np.einsum("da,nd,db->nab", self.directions, variances, self.directions)
+        squares, vectors = np.linalg.eigh(covariance)
+        sigmas = np.sqrt(np.maximum(squares, 0))
+        angle = np.degrees(np.arctan2(vectors[:, 1, 1], vectors[:, 0, 1]))
+        return 2 * sigmas[:, 1], 2 * sigmas[:, 0], angle
+
+
+def one_of_each(labels: NDArray[np.int64], count: int, seed: int) -> NDArray[np.intp]:
+    """Up to `count` random items: one of each class, then a second of each, and so on, classes in random order.
+
+    >>> [int(item) for item in one_of_each(np.array([7, 7, 8, 7]), 2, seed=0) if item == 2]
+    [2]
+    """
+    shuffled = np.random.default_rng(seed).permutation(len(labels))
+    grouped = np.argsort(labels[shuffled], kind="stable")  # class after class
+    _, start, sizes = np.unique(labels[shuffled][grouped], return_index=True, return_counts=True)
+    turn = np.empty_like(grouped)
+    turn[grouped] = np.arange(len(grouped)) - np.repeat(start, sizes)
+    chosen: NDArray[np.intp] = shuffled[np.argsort(turn, kind="stable")][:count]
+    return chosen

@@ -1,0 +1,32 @@
+"""Tiny evaluations of untrained embedders on the offline digits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from hedged import Architecture, Embedder
+from hedged.data import build_ndigit, offline_digits
+from hedged.evaluation import Evaluation
+
+Evaluate = Callable[..., Evaluation]
+
+
+@pytest.fixture(scope="session")
+def evaluate() -> Evaluate:
+    """An evaluation of `each` images of these numbers of two digits; by default enough for every panel."""
+
+    def make(
+        head: str = "gaussian",
+        dim: int = 2,
+        components: int = 1,
+        numbers: Sequence[int] = range(0, 100, 10),
+        each: int = 6,
+    ) -> Evaluation:
+        architecture = Architecture.model_validate({"head": head, "dim": dim, "components": components})
+        data = build_ndigit(offline_digits("test"), 2, numbers, each, np.random.default_rng(0))
+        return Evaluation(Embedder.new(architecture, seed=0), data)
+
+    return make
