@@ -93,6 +93,7 @@ def fit(b: float, c: Array, price: Array) -> Array:
     x = solve(np.concatenate([price, price, [0.0]]), allowed)
     weights: Array = x[:TERMS] - x[TERMS : 2 * TERMS]
     weights[np.abs(weights) < 1e-12] = 0.0
+    weights[0] = max(weights[0], 0.0)  # the widest term, which is the last to fall: the solver may leave it at −1e-8
     return weights
 
 

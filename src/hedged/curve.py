@@ -35,7 +35,7 @@ class MatchCurve(nn.Module):
 
     @property
     def scale(self) -> Tensor:
-        """A = exp(log a), a scalar."""
+        """a = exp(log a), a scalar."""
         return self.log_scale.exp()
 
     def logit(self, distance: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, final
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hedged.data import NDigit
 from hedged.distributions import Distribution
 from hedged.embedder import Embedder
+from hedged.errors import DataError
 from hedged.match import logit_matrix, match_logit, self_mismatch
 from hedged.metrics import (
     Pairs,
@@ -120,6 +121,15 @@ class Evaluation:
         """KNN accuracy in 20 bins of the probe's η."""
         return knn_curve(self.uncertainty[probe], self.identified(gallery, probe, vote))
 
+    def _kendall(self, condition: Condition, curve: Callable[[], UncertaintyCurve]) -> float | None:
+        """Kendall's tau of a curve; none where η is the same for all (points) or a bin has too few matches."""
+        if np.ptp(self.uncertainty[condition]) == 0:
+            return None
+        try:
+            return curve().kendall
+        except DataError:
+            return None
+
     def metrics(self) -> dict[str, Any]:
         """All of it in plain numbers, as `metrics.json` holds it."""
         return dict(self._measure())
@@ -133,8 +143,8 @@ class Evaluation:
         yield "knn_plurality", {f"gallery {g}, probe {p}": self.knn_accuracy(g, p, "plurality") for g, p in grid}
         yield "uncertainty", {c: float(eta[c].mean()) for c in CONDITIONS}
         self.progress("relating uncertainty to performance")
-        yield "ap_correlation", {c: self.ap_curve(c).kendall for c in CONDITIONS}
-        yield "knn_correlation", {gallery: self.knn_curve(gallery).kendall for gallery in CONDITIONS}
+        yield "ap_correlation", {c: self._kendall(c, partial(self.ap_curve, c)) for c in CONDITIONS}
+        yield "knn_correlation", {g: self._kendall("clean", partial(self.knn_curve, g)) for g in CONDITIONS}
         yield "uncertainty_auroc", uncertainty_auroc(eta["clean"], eta["corrupt"])
         yield "twin_order", twin_order(eta["clean"], eta["corrupt"])
         yield "curve", {"scale": curve.scale.item(), "bias": curve.bias.item(), "error_bound": curve.error_bound()}

@@ -26,7 +26,7 @@ ROUNDING = 2e-5  # what arithmetic may add to the error; `arithmetic_dtype` keep
 
 
 class Expansion(NamedTuple):
-    """The terms at one b: `widths` c_j and `weights` w_j(b), both `(J,)` in float64; gradients flow to b through both."""
+    """The terms at one b: `widths` c_j and `weights` w_j(b), both `(J,)` in float64, differentiable in b."""
 
     widths: Tensor
     weights: Tensor

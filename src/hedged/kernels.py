@@ -2,17 +2,21 @@
 
 For v ~ N(m, diag s),  E[exp(−c‖v‖²)] = Π_d (1 + 2c s_d)^(−1/2) exp(−c m_d² / (1 + 2c s_d)).
 
-Value and gradient visit one term j after the other, so that no tensor has both the pairs and the terms as axes. The
-dimensions come first, `(D, ...)`, because sums over a leading axis run at the speed of memory.
+Value and gradient visit a few terms j at a time, few enough that what they hold stays in the cache; no tensor has all
+pairs and all terms as axes. The dimensions come before the pairs, `(D, ...)`, because sums over a leading axis run at
+the speed of memory.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+BLOCK = 2**16  # numbers an intermediate result may hold before terms are visited one at a time
 
 
 def expected_gaussians(squares: Tensor, spreads: Tensor, widths: Tensor, weights: Tensor) -> Tensor:
@@ -26,13 +30,22 @@ def expected_gaussians(squares: Tensor, spreads: Tensor, widths: Tensor, weights
     return result
 
 
-def _term(squares: Tensor, spreads: Tensor, width: float) -> tuple[Tensor, Tensor, Tensor]:
-    """E[exp(−c‖v‖²)] as `(...)`, and the two quantities its gradient needs: 1 + 2cs and m²/(1 + 2cs), `(D, ...)`."""
-    stretch = (spreads * (2 * width)).add_(1)
+def _terms_at_once(pairs: Tensor, widths: Tensor, weights: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Slices of the J terms, with their c and w shaped to broadcast over `(j, ...)`."""
+    count = max(1, BLOCK // max(pairs.numel(), 1))
+    shape = (-1, *(1 for _ in pairs.shape[1:]))
+    for start in range(0, len(widths), count):
+        some = slice(start, start + count)
+        yield some, widths[some].view(shape), weights[some].view(shape)
+
+
+def _terms(squares: Tensor, spreads: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """E[exp(−c‖v‖²)] as `(j, ...)`, and what its gradient needs: 1 + 2cs and m²/(1 + 2cs), `(j, D, ...)`."""
+    stretch = (spreads * (2 * c).unsqueeze(1)).add_(1)
     ratio = squares / stretch
     # An overflow of the product is a term of zero, which is right: it would be below 1e-19.
-    term = ratio.sum(0).mul_(-width).exp_().mul_(stretch.prod(0).rsqrt_())
-    return term, stretch, ratio
+    value = ratio.sum(1).mul_(-c).exp_().mul_(stretch.prod(1).rsqrt_())
+    return value, stretch, ratio
 
 
 class _ExpectedGaussians(torch.autograd.Function):
@@ -40,8 +53,8 @@ class _ExpectedGaussians(torch.autograd.Function):
     def forward(ctx: Any, squares: Tensor, spreads: Tensor, widths: Tensor, weights: Tensor) -> Tensor:
         ctx.save_for_backward(squares, spreads, widths, weights)
         total = torch.zeros_like(squares[0])
-        for width, weight in zip(widths.tolist(), weights.tolist(), strict=True):
-            total.add_(_term(squares, spreads, width)[0], alpha=weight)
+        for _, c, w in _terms_at_once(squares, widths, weights):
+            total.add_(_terms(squares, spreads, c)[0].mul_(w).sum(0))
         return total
 
     @staticmethod
@@ -51,13 +64,14 @@ class _ExpectedGaussians(torch.autograd.Function):
         squares, spreads, widths, weights = ctx.saved_tensors
         to_squares, to_spreads = torch.zeros_like(squares), torch.zeros_like(spreads)
         to_widths, to_weights = torch.zeros_like(widths), torch.zeros_like(weights)
-        for j, (width, weight) in enumerate(zip(widths.tolist(), weights.tolist(), strict=True)):
-            term, stretch, ratio = _term(squares, spreads, width)
-            term.mul_(grad)
-            to_weights[j] = term.sum()
-            slope = term.mul_(weight) / stretch  # (D, ...): −∂/∂m_d² = c · slope_d
-            to_squares.sub_(slope, alpha=width)
+        for some, c, w in _terms_at_once(squares, widths, weights):
+            value, stretch, ratio = _terms(squares, spreads, c)
+            value.mul_(grad)
+            to_weights[some] = value.flatten(1).sum(1)
+            slope = value.mul_(w).unsqueeze(1) / stretch  # (j, D, ...): −∂/∂m_d² = c · slope_d
             if ctx.needs_input_grad[2]:
-                to_widths[j] = -(slope * (ratio + spreads)).sum()
-            to_spreads.add_(slope.mul_(ratio.mul_(2 * width).sub_(1)), alpha=width)
+                to_widths[some] = -(slope * (ratio + spreads)).flatten(1).sum(1)
+            slope.mul_(c.unsqueeze(1))
+            to_squares.sub_(slope.sum(0))
+            to_spreads.add_(slope.mul_(ratio.mul_((2 * c).unsqueeze(1)).sub_(1)).sum(0))
         return to_squares, to_spreads, to_widths, to_weights

@@ -22,7 +22,7 @@ from hedged.match import CLOSED_FORM, Estimator, match_logit, sampled_logits
 
 
 class LossParts(NamedTuple):
-    """The parts of a loss, each a scalar: total = w·positive + (1 − w)·negative + 2β·kl."""
+    """The parts of a loss, each a scalar: total = w·positive + (1 − w)·negative + 2β·kl, kl the mean KL of an item."""
 
     total: Tensor
     positive: Tensor
@@ -42,7 +42,8 @@ class PairSelection(ABC):
     """Which pairs of a batch count."""
 
     @abstractmethod
-    def select(self, pairs: BatchPairs) -> BatchPairs: ...
+    def select(self, pairs: BatchPairs) -> BatchPairs:
+        """The pairs to keep, of all pairs of distinct items."""
 
 
 @final
@@ -114,12 +115,14 @@ class PairLoss(nn.Module, ABC):
         self.positive_weight = positive_weight
         self.pairs = pairs
 
+    kl_weight = 0.0  # 2β: the KL of an item enters through both items of a pair
+
     @abstractmethod
     def cost(self, z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:
         """The cost of each pair, `(P,)`."""
 
-    def regulariser(self, z: Distribution) -> Tensor:
-        """KL to the prior of the whole batch, a scalar; none unless a loss has one."""
+    def kl(self, z: Distribution) -> Tensor:
+        """The mean KL of an item to the prior, a scalar; zero where it has no weight."""
         return torch.zeros((), dtype=z.dtype, device=z.device)
 
     def parts(self, z: Distribution, labels: Tensor) -> LossParts:
@@ -127,8 +130,8 @@ class PairLoss(nn.Module, ABC):
         first, second, match = self.pairs.select(_pairs_of(z, labels))
         costs = self.cost(z[first], z[second], match)
         positive, negative = costs[match].mean(), costs[~match].mean()
-        kl = self.regulariser(z)
-        total = self.positive_weight * positive + (1 - self.positive_weight) * negative + kl
+        kl = self.kl(z)
+        total = self.positive_weight * positive + (1 - self.positive_weight) * negative + self.kl_weight * kl
         return LossParts(total, positive, negative, kl)
 
     def forward(self, z: Distribution, labels: Tensor) -> Tensor:
@@ -206,7 +209,7 @@ class HedgedLoss(PairLoss):
         if not 0 <= beta < float("inf"):
             raise ValueRangeError(f"the weight β of the KL term is zero or positive, got {beta}")
         self.curve = curve
-        self.beta = beta
+        self.kl_weight = 2 * beta
         self.likelihood = likelihood or Marginal()
         self.kl_samples = kl_samples
         self.generator = generator
@@ -214,10 +217,8 @@ class HedgedLoss(PairLoss):
     def cost(self, z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:
         return self.likelihood.cost(z1, z2, match, self.curve)
 
-    def regulariser(self, z: Distribution) -> Tensor:
-        if self.beta == 0:
-            return super().regulariser(z)
-        return 2 * self.beta * z.kl(self.kl_samples, self.generator).mean()
+    def kl(self, z: Distribution) -> Tensor:
+        return z.kl(self.kl_samples, self.generator).mean() if self.kl_weight else super().kl(z)
 
 
 def _cross_entropy(logits: Tensor, match: Tensor) -> Tensor:

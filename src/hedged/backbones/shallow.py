@@ -52,7 +52,7 @@ class _Images(nn.Module):
 class Shallow(_Images):
     """conv 5×5 – pool – conv 5×5 – pool, as drawn in the paper; the head is its fully connected layer."""
 
-    def __init__(self, shape: tuple[int, int, int] = (1, 28, 56), channels: tuple[int, int] = (16, 32)) -> None:
+    def __init__(self, shape: tuple[int, int, int] = (1, 28, 56), channels: tuple[int, int] = (8, 16)) -> None:
         super().__init__(shape, channels)
         self.features = _flat_features(shape, channels)
 

@@ -18,7 +18,9 @@ EXAMPLES = examples(
 
 
 def train(
-    config: Annotated[str, typer.Argument(metavar="CONFIG", help="A TOML file, or the name of one that ships: demo.")],
+    config: Annotated[
+        str, typer.Argument(metavar="CONFIG", help="A TOML file, or one that ships: demo, demo-offline.")
+    ],
     out: Annotated[Path, typer.Option("--out", metavar="RUN", help="Folder for the run: config, log, weights.")],
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the last checkpoint in RUN, to the same weights.")

@@ -1,0 +1,102 @@
+"""The documentation keeps its word: examples run, links lead somewhere, tables and generated pages are current."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from hedged.curve import MatchCurve
+from hedged.expansion import certified_error, expand
+from hedged.training import Config
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+class Markdown(doctest.DocTestParser):
+    """Reads the examples of a Markdown page: the fences around code are none of the expected output."""
+
+    def parse(self, string: str, name: str = "<string>") -> list[str | doctest.Example]:
+        return super().parse(re.sub(r"^```.*$", "", string, flags=re.MULTILINE), name)
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=name)
+def test_examples_run(page: Path) -> None:
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    result = doctest.testfile(str(page), module_relative=False, optionflags=flags, parser=Markdown(), encoding="utf-8")
+    assert result.failed == 0
+
+
+def prose(page: Path) -> str:
+    return FENCED.sub("", page.read_text(encoding="utf-8"))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives the headings of a page."""
+    titles = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def links(page: Path) -> Iterator[tuple[Path, str]]:
+    """Where the links of a page lead within the project: a file, and an anchor or nothing."""
+    for target in LINK.findall(prose(page)):
+        if not re.match(r"[a-z]+:", target):
+            file, _, anchor = target.partition("#")
+            yield (page.parent / file).resolve() if file else page, anchor
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in links(page):
+        assert target.exists(), f"{name(page)} links to {target}"
+        assert not anchor or anchor in anchors(target), f"{name(page)} links to {name(target)}#{anchor}"
+
+
+def test_every_page_is_listed() -> None:
+    listed = {target for target, _ in links(DOCS / "README.md")}
+    assert {page for page in DOCS.glob("*.md") if page.name != "README.md"} <= listed
+
+
+def test_source_files_that_pages_name_are_there() -> None:
+    for page in PAGES:
+        for file in re.findall(r"`((?:src|tests|tools|docs)/[\w./-]+\.\w+)`", prose(page)):
+            assert (ROOT / file).exists(), f"{name(page)} names {file}"
+
+
+def test_api_pages_are_current() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "api_pages.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_table_of_certified_errors_is_current() -> None:
+    text = (DOCS / "closed-form.md").read_text(encoding="utf-8")
+    for b in range(-4, 13):
+        weights = expand(torch.tensor(float(b))).weights
+        total = float(f"{weights.abs().sum().item():.2g}")
+        bounds = f"{certified_error(float(b)):.1e} | {MatchCurve(bias=float(b)).error_bound():.1e}"
+        row = f"| {b} | {bounds} | {len(weights)} | {total:,g} |"
+        assert row in text.splitlines(), f"the row of b = {b} is now {row}"
+
+
+def test_table_of_config_keys_is_current() -> None:
+    text = (DOCS / "command-line.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| `(\w+\.\w+)` \| `(.+?)` \|", text, re.MULTILINE))
+    sections = Config().model_dump(mode="json")
+    keys = {f"{section}.{key}": json.dumps(v) for section, content in sections.items() for key, v in content.items()}
+    assert told == keys
