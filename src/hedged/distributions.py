@@ -98,6 +98,10 @@ class Distribution(ABC):
             return self._map(lambda t: t[(*keys, *inner)])
         return self._map(lambda t: t[index])
 
+    def take(self, rows: Tensor) -> Self:
+        """`z[rows]` for non-negative integers `rows` `(R,)` of the first batch dimension, several times faster."""
+        return self._map(lambda t: t.index_select(0, rows))
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(batch={tuple(self.batch_shape)}, dim={self.dim}, dtype={self.dtype})"
 

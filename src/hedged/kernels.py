@@ -2,21 +2,19 @@
 
 For v ~ N(m, diag s),  E[exp(−c‖v‖²)] = Π_d (1 + 2c s_d)^(−1/2) exp(−c m_d² / (1 + 2c s_d)).
 
-Value and gradient visit a few terms j at a time, few enough that what they hold stays in the cache; no tensor has all
-pairs and all terms as axes. The dimensions come before the pairs, `(D, ...)`, because sums over a leading axis run at
-the speed of memory.
+Value and gradient visit one term after the other, in buffers that are used again: no tensor has the pairs and the terms
+as axes, and what is worked on stays in the cache. The dimensions come before the pairs, `(D, ...)`, so that each is one
+stretch of memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-
-BLOCK = 2**16  # numbers an intermediate result may hold before terms are visited one at a time
 
 
 def expected_gaussians(squares: Tensor, spreads: Tensor, widths: Tensor, weights: Tensor) -> Tensor:
@@ -30,31 +28,25 @@ def expected_gaussians(squares: Tensor, spreads: Tensor, widths: Tensor, weights
     return result
 
 
-def _terms_at_once(pairs: Tensor, widths: Tensor, weights: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
-    """Slices of the J terms, with their c and w shaped to broadcast over `(j, ...)`."""
-    count = max(1, BLOCK // max(pairs.numel(), 1))
-    shape = (-1, *(1 for _ in pairs.shape[1:]))
-    for start in range(0, len(widths), count):
-        some = slice(start, start + count)
-        yield some, widths[some].view(shape), weights[some].view(shape)
-
-
-def _terms(squares: Tensor, spreads: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """E[exp(−c‖v‖²)] as `(j, ...)`, and what its gradient needs: 1 + 2cs and m²/(1 + 2cs), `(j, D, ...)`."""
-    stretch = (spreads * (2 * c).unsqueeze(1)).add_(1)
-    ratio = squares / stretch
-    # An overflow of the product is a term of zero, which is right: it would be below 1e-19.
-    value = ratio.sum(1).mul_(-c).exp_().mul_(stretch.prod(1).rsqrt_())
-    return value, stretch, ratio
+def _exp_(x: Tensor) -> Tensor:
+    """exp(x) in place for x ≤ 0, and exactly 0 from −80 on: numbers too small to be normal cost ten times as much."""
+    return x.clamp_(min=-80.0).exp_().sub_(math.exp(-80.0))
 
 
 class _ExpectedGaussians(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, squares: Tensor, spreads: Tensor, widths: Tensor, weights: Tensor) -> Tensor:
         ctx.save_for_backward(squares, spreads, widths, weights)
-        total = torch.zeros_like(squares[0])
-        for _, c, w in _terms_at_once(squares, widths, weights):
-            total.add_(_terms(squares, spreads, c)[0].mul_(w).sum(0))
+        total, one = torch.zeros_like(squares[0]), squares.new_ones(())
+        exponent, volume, stretch, ratio = (torch.empty_like(total) for _ in range(4))
+        for c, w in zip(widths.tolist(), weights.tolist(), strict=True):
+            exponent.zero_()
+            volume.fill_(1)
+            for square, spread in zip(squares, spreads, strict=True):
+                torch.add(one, spread, alpha=2 * c, out=stretch)
+                exponent.add_(torch.div(square, stretch, out=ratio))
+                volume.mul_(stretch)  # if it overflows, the term is zero, as it should be: it is below 1e-19
+            total.add_(_exp_(exponent.mul_(-c)).mul_(volume.rsqrt_()), alpha=w)
         return total
 
     @staticmethod
@@ -64,14 +56,18 @@ class _ExpectedGaussians(torch.autograd.Function):
         squares, spreads, widths, weights = ctx.saved_tensors
         to_squares, to_spreads = torch.zeros_like(squares), torch.zeros_like(spreads)
         to_widths, to_weights = torch.zeros_like(widths), torch.zeros_like(weights)
-        for some, c, w in _terms_at_once(squares, widths, weights):
-            value, stretch, ratio = _terms(squares, spreads, c)
-            value.mul_(grad)
-            to_weights[some] = value.flatten(1).sum(1)
-            slope = value.mul_(w).unsqueeze(1) / stretch  # (j, D, ...): −∂/∂m_d² = c · slope_d
+        stretch, ratio = torch.empty_like(squares), torch.empty_like(squares)
+        slope, one = torch.empty_like(grad), squares.new_ones(())
+        for j, (c, w) in enumerate(zip(widths.tolist(), weights.tolist(), strict=True)):
+            torch.add(one, spreads, alpha=2 * c, out=stretch)
+            torch.div(squares, stretch, out=ratio)
+            term = _exp_(ratio.sum(0).mul_(-c)).mul_(stretch.prod(0).rsqrt_()).mul_(grad)
+            to_weights[j] = term.sum()
+            term.mul_(w * c)
             if ctx.needs_input_grad[2]:
-                to_widths[some] = -(slope * (ratio + spreads)).flatten(1).sum(1)
-            slope.mul_(c.unsqueeze(1))
-            to_squares.sub_(slope.sum(0))
-            to_spreads.add_(slope.mul_(ratio.mul_((2 * c).unsqueeze(1)).sub_(1)).sum(0))
+                to_widths[j] = -(term / stretch * (ratio + spreads)).sum() / c
+            for d in range(len(squares)):
+                torch.div(term, stretch[d], out=slope)  # −∂/∂m_d²
+                to_squares[d].sub_(slope)
+                to_spreads[d].add_(slope.mul_(ratio[d].mul_(2 * c).sub_(1)))
         return to_squares, to_spreads, to_widths, to_weights

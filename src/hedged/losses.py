@@ -128,8 +128,8 @@ class PairLoss(nn.Module, ABC):
     def parts(self, z: Distribution, labels: Tensor) -> LossParts:
         """The loss of a batch of B distributions with labels `(B,)`, and what it is made of."""
         first, second, match = self.pairs.select(_pairs_of(z, labels))
-        costs = self.cost(z[first], z[second], match)
-        positive, negative = costs[match].mean(), costs[~match].mean()
+        costs = self.cost(z.take(first), z.take(second), match)
+        positive, negative = _mean_where(match, costs), _mean_where(~match, costs)
         kl = self.kl(z)
         total = self.positive_weight * positive + (1 - self.positive_weight) * negative + self.kl_weight * kl
         return LossParts(total, positive, negative, kl)
@@ -219,6 +219,10 @@ class HedgedLoss(PairLoss):
 
     def kl(self, z: Distribution) -> Tensor:
         return z.kl(self.kl_samples, self.generator).mean() if self.kl_weight else super().kl(z)
+
+
+def _mean_where(mask: Tensor, values: Tensor) -> Tensor:
+    return torch.where(mask, values, 0).sum() / mask.sum()
 
 
 def _cross_entropy(logits: Tensor, match: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from hedged.errors import ShapeError, ValueRangeError
 from hedged.expansion import Expansion, arithmetic_dtype, expand
 from hedged.kernels import expected_gaussians
 
-CHUNK = 2**19  # numbers held at a time by `match_matrix`, per intermediate result: what a core's cache holds
+CHUNK = 2**20  # numbers held at a time by `match_matrix`, per intermediate result: what a core's cache holds
 FARTHEST = 1e15  # a·r beyond which distances are cut, so that their squares have gradients even in float32
 
 
