@@ -54,11 +54,11 @@ class LossConfig(_Section):
 class TrainConfig(_Section):
     """Batches, steps and the optimiser."""
 
-    steps: Positive = 6_000
+    steps: Positive = 5_000
     batch_size: Annotated[int, Field(ge=2)] = 128
     classes_per_batch: Positive = 8
     images_per_class: Annotated[int, Field(ge=2)] = 8
-    learning_rate: Annotated[float, Field(gt=0)] = 3e-3
+    learning_rate: Annotated[float, Field(gt=0)] = 9e-3
     warmup: Annotated[int, Field(ge=0)] = 200
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     log_every: Positive = 50
