@@ -72,7 +72,7 @@ def isotropic(distance: float, variance: float, dim: int, sharpness: float, reso
     middle = float(np.hypot(distance, sd * np.sqrt(dim)))
     r, w = _radii(middle - REACH * sd, middle + REACH * sd, sharpness, 60 * resolution)
     x = (r / sd) ** 2
-    return DistanceLaw(r, w * 2 * r / variance * np.asarray(ncx2.pdf(x, dim, (distance / sd) ** 2)))
+    return DistanceLaw(r, w * 2 * r / variance * np.asarray(ncx2.pdf(x, dim, _normal((distance / sd) ** 2))))
 
 
 def _radii(low: float, high: float, sharpness: float, panels: int) -> tuple[Array, Array]:
@@ -121,3 +121,8 @@ def looped_monte_carlo(first: Tensor, second: Tensor, a: float, b: float) -> flo
     for z1, z2 in product(first.tolist(), second.tolist()):
         total += 1 / (1 + math.exp(a * math.dist(z1, z2) - b))
     return total / (len(first) * len(second))
+
+
+def _normal(noncentrality: float) -> float:
+    """Zero in the place of a subnormal number, of which SciPy makes NaN."""
+    return noncentrality if noncentrality >= np.finfo(float).tiny else 0.0

@@ -29,8 +29,9 @@ def expected_gaussians(squares: Tensor, spreads: Tensor, widths: Tensor, weights
 
 
 def _exp_(x: Tensor) -> Tensor:
-    """exp(x) in place for x ≤ 0, and exactly 0 from −80 on: numbers too small to be normal cost ten times as much."""
-    return x.clamp_(min=-80.0).exp_().sub_(math.exp(-80.0))
+    """exp(x) in place for x ≤ 0, and exactly 0 where it is next to nothing: subnormal numbers cost ten times as much."""
+    smallest = math.log(torch.finfo(x.dtype).tiny) + 7
+    return torch.threshold_(x.clamp_(min=smallest - 1).exp_(), math.exp(smallest), 0.0)
 
 
 class _ExpectedGaussians(torch.autograd.Function):

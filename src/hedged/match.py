@@ -77,7 +77,7 @@ def _log_expected_curve(squares: Tensor, spreads: Tensor, curve: MatchCurve, ter
     """log E[σ(b − ‖v‖)] for v ~ N(m, diag s), given m² and s as `(D, ...)`; the result is `(...)`."""
     dtype = squares.dtype
     value = expected_gaussians(squares, spreads, terms.widths.to(dtype), terms.weights.to(dtype))
-    tiny = torch.finfo(dtype).tiny
+    tiny = 1e12 * torch.finfo(dtype).tiny  # where the terms that the kernel leaves out would be missed
     log_value = torch.where(value > tiny, value.clamp(min=tiny).log(), -torch.inf)
     return torch.maximum(log_value, curve.log_floor((squares + spreads).sum(0).sqrt()))
 

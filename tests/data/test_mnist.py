@@ -142,7 +142,11 @@ def test_processes_that_fetch_at_once_do_not_disturb_each_other(tmp_path: Path) 
     assert {path.name: path.read_bytes() for path in cache.iterdir()} == FILES
 
 
-@pytest.mark.parametrize("damage", [b"no gzip", gzip.compress(b"another file"), gzip.compress(bytes(99))[:-9]])
+@pytest.mark.parametrize(
+    "damage",
+    [b"no gzip", gzip.compress(b"another file"), gzip.compress(bytes(99))[:-9]],
+    ids=["no gzip", "another file", "cut short"],
+)
 def test_a_damaged_mirror_is_passed_over_for_npm(
     tmp_path: Path, mirror: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes
 ) -> None:
