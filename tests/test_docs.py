@@ -42,6 +42,15 @@ def test_examples_run(page: Path) -> None:
     assert result.failed == 0
 
 
+def test_the_readmes_ten_lines_run() -> None:
+    first = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0]
+    names: dict[str, object] = {}
+    exec(first, names)
+    curve = names["curve"]
+    assert isinstance(curve, MatchCurve)
+    assert f"{curve.error_bound():.1e}".replace("e-0", "e-") in first
+
+
 def prose(page: Path) -> str:
     return FENCED.sub("", page.read_text(encoding="utf-8"))
 

@@ -29,7 +29,7 @@ def expected_gaussians(squares: Tensor, spreads: Tensor, widths: Tensor, weights
 
 
 def _exp_(x: Tensor) -> Tensor:
-    """exp(x) in place for x ≤ 0, and exactly 0 where it is next to nothing: subnormal numbers cost ten times as much."""
+    """exp(x) in place for x ≤ 0, and exactly 0 where it is next to nothing: subnormal numbers are ten times slower."""
     smallest = math.log(torch.finfo(x.dtype).tiny) + 7
     return torch.threshold_(x.clamp_(min=smallest - 1).exp_(), math.exp(smallest), 0.0)
 

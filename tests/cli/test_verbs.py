@@ -59,6 +59,13 @@ def test_evaluate_one_test_set_of_a_split_by_number(hedged: Hedged, tiny: Path, 
     assert json.loads(hedged("evaluate", run, "--json").out)["test_set"]["classes"] == 100
 
 
+def test_evaluate_on_digits_held_out_of_training(hedged: Hedged, tiny: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert hedged("train", tiny, "--out", run, "--set", "train.steps=4", "--set", "data.holdout=0.3").code == 0
+    validation, test = (hedged("evaluate", run, "--split", name, "--json").out for name in ("validation", "instance"))
+    assert json.loads(validation)["verification_ap"] != json.loads(test)["verification_ap"]
+
+
 def test_embed_writes_npz(hedged: Hedged, finished_run: Path, images: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "new" / "embedded.npz"
     result = hedged("embed", finished_run, images[2], images[0].parent, "--out", out)

@@ -23,19 +23,22 @@ EXAMPLES = examples(
 
 
 class TestSet(StrEnum):
-    """The test sets there are: one of a split by instance, three of a split by number."""
+    """What to measure on: a split by instance has one test set, one by number three; with a holdout, validation too."""
 
     INSTANCE = "instance"
     SEEN = "seen"
     UNSEEN = "unseen"
     ALL = "all"
+    VALIDATION = "validation"
 
 
 def evaluate(
     run: Run,
     split: Annotated[
         TestSet | None,
-        typer.Option("--split", help="Test set of a split by number: its numbers seen, unseen, or all (if not given)."),
+        typer.Option(
+            "--split", help="Of a split by number: seen, unseen or all (if not given); with a holdout also validation."
+        ),
     ] = None,
     report: Annotated[bool, typer.Option("--report", help="Also write RUN/report.html, a page with pictures.")] = False,
     json: Json = False,
@@ -64,11 +67,13 @@ def evaluate(
 def _test_set(config: Config, wanted: TestSet | None) -> NDigit:
     from hedged.training import build_data
 
-    has = ("instance",) if config.data.split == "instance" else ("seen", "unseen", "all")
-    if wanted and wanted not in has:
+    data = build_data(config)
+    parts = {str(name): images for name, images in data.test.items()}
+    if data.validation:
+        parts["validation"] = data.validation
+    if wanted and wanted not in parts:
         raise DataError(
-            f"this run was trained with data.split = {config.data.split!r}, whose test sets are {', '.join(has)}, "
-            f"not {wanted}: choose one of these with --split"
+            f"this run was trained with data.split = {config.data.split!r} and data.holdout = {config.data.holdout:g}, "
+            f"whose test sets are {', '.join(parts)}, not {wanted}: choose one of these with --split"
         )
-    parts = {str(name): images for name, images in build_data(config).test.items()}
-    return parts[wanted or has[-1]]
+    return parts[wanted or ("instance" if "instance" in parts else "all")]
