@@ -17,7 +17,14 @@ from torch.testing import assert_close
 from hedged.curve import MatchCurve
 from hedged.distributions import Distribution, Gaussian, Mixture, Point
 from hedged.expansion import ROUNDING
-from hedged.match import MonteCarlo, log_match_probability, match_logit, match_probability
+from hedged.match import (
+    MonteCarlo,
+    log_match_probability,
+    match_logit,
+    match_matrix,
+    match_probability,
+    self_mismatch,
+)
 
 BIASES = [-4.0, -1.3, 0.0, 3.0, 5.2, 8.0]
 PAIRS = [(one, two) for one, two in product(KINDS, KINDS) if (one, two) != ("point", "point")]
@@ -389,3 +396,29 @@ def test_absurd_scales_have_finite_gradients(a: float) -> None:
     assert torch.isfinite(log_p).all()
     for grad in torch.autograd.grad(log_p.sum(), [*z1.tensors, *curve.parameters()]):
         assert torch.isfinite(grad).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("scale", [1e-25, 1e-10, 1.0, 1e10, 1e20])
+@pytest.mark.parametrize("variance", [1e-35, 1e-10, 1.0, 1e30])
+def test_gradients_are_finite_at_any_scale_and_variance(dtype: torch.dtype, scale: float, variance: float) -> None:
+    curve = MatchCurve(scale, 3.0).to(dtype)
+    mean = torch.zeros(3, 2, dtype=dtype, requires_grad=True)
+    spread = torch.full((3, 2), variance, dtype=dtype, requires_grad=True)
+    z = Gaussian(mean, spread)
+    log_match_probability(z[:1], z[1:], curve).sum().backward()  # type: ignore[no-untyped-call]
+    for tensor in (mean, spread, curve.log_scale, curve.bias):
+        assert tensor.grad is not None
+        assert torch.isfinite(tensor.grad).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_no_probability_rounds_to_certainty(dtype: torch.dtype) -> None:
+    near, far = torch.zeros(1, 2, dtype=dtype), torch.full((1, 2), 1e25, dtype=dtype)
+    for bias in (-200.0, 3.0, 200.0):
+        curve = frozen_curve(10.0, bias, dtype)
+        for z1, z2 in ((Point(near), Point(far)), (Point(near), Point(near)), (Point(near), Gaussian(far, near + 1))):
+            assert 0 < match_probability(z1, z2, curve).item() < 1
+            assert 0 < match_matrix(z1, z2, curve).item() < 1
+            assert torch.isfinite(log_match_probability(z1, z2, curve)).all()
+        assert 0 < self_mismatch(Point(near), curve).item() < 1

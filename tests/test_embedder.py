@@ -144,3 +144,28 @@ def test_new_weights_come_from_the_seed_and_leave_the_global_generator_alone() -
     for name, value in one.state_dict().items():
         assert torch.equal(value, two.state_dict()[name])
     assert any(not torch.equal(v, other.state_dict()[n]) for n, v in one.state_dict().items())
+
+
+def test_depth_transparency_and_rotation_do_not_change_what_is_seen(
+    embedder: Embedder, pixels: NDArray[np.uint8], tmp_path: Path
+) -> None:
+    plain = Image.fromarray(pixels[0])
+    deep = Image.fromarray(pixels[0].astype(np.uint16) << 8)
+    clear = Image.merge("LA", (Image.new("L", plain.size, 255), plain))  # white, as opaque as it should be bright
+    turned = plain.transpose(Image.Transpose.ROTATE_90)
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be shown turned clockwise by a quarter
+    turned.save(tmp_path / "turned.png", exif=exif)
+    expected = embedder.embed(plain).pack()
+    for image in (deep, clear, tmp_path / "turned.png"):
+        torch.testing.assert_close(embedder.embed(image).pack(), expected, rtol=1e-2, atol=1e-2)
+    with pytest.raises(DataError, match="mode F"):
+        embedder.embed(Image.fromarray(pixels[0].astype(np.float32)))
+
+
+def test_notes_that_are_no_notes_are_refused(embedder: Embedder, tmp_path: Path) -> None:
+    embedder.save(tmp_path)
+    content = json.loads((tmp_path / "model.json").read_text())
+    (tmp_path / "model.json").write_text(json.dumps(content | {"notes": [1]}))
+    with pytest.raises(RunError, match="does not have"):
+        Embedder.load(tmp_path)

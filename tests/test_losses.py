@@ -152,6 +152,10 @@ def test_bad_batches_are_refused_in_words() -> None:
         loss(gaussians(6), LABELS[:5])
     with pytest.raises(ShapeError, match=r"batch shape \(\)"):
         loss(gaussians()[0], LABELS[0])
+    with pytest.raises(ShapeError, match="such as Point"):
+        loss(gaussians().mean, LABELS)
+    with pytest.raises(ShapeError, match="got Gaussian and list"):
+        loss(gaussians(), LABELS.tolist())
     with pytest.raises(ValueRangeError, match="infinite"):
         loss(Point(gaussians().mean), LABELS)
 
@@ -164,6 +168,8 @@ def test_bad_batches_are_refused_in_words() -> None:
         (lambda: HedgedLoss(MatchCurve(), positive_weight=0.0), "positive_weight"),
         (lambda: SoftContrastiveLoss(MatchCurve(), positive_weight=1.0), "positive_weight"),
         (lambda: ContrastiveLoss(margin=0.0), "margin"),
+        (lambda: ContrastiveLoss(margin=math.inf), "margin"),
+        (lambda: HedgedLoss(MatchCurve(), pairs=SampledPairs(0)), "count=0"),
     ],
 )
 def test_impossible_settings_are_refused(make: Callable[[], PairLoss], message: str) -> None:

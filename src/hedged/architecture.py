@@ -11,19 +11,21 @@ from hedged.backbones import Shallow, ShallowHidden
 from hedged.heads import GaussianHead, Head, MixtureHead, PointHead
 
 Positive = Annotated[int, Field(ge=1)]
+Width = Annotated[int, Field(ge=1, le=2**16)]  # of a layer: more is a slip, and would not fit in memory
+LISTED = Field(strict=False)  # TOML and JSON have lists, not tuples
 
 
 class Network(BaseModel):
     """Backbone and head by name and size: all that does not depend on the images."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     backbone: Literal["shallow", "shallow-hidden"] = "shallow-hidden"
-    channels: tuple[Positive, Positive] = (8, 16)
-    hidden: Positive = 256  # units of the hidden layer, if the backbone has one
+    channels: Annotated[tuple[Width, Width], LISTED] = (8, 16)
+    hidden: Width = 256  # units of the hidden layer, if the backbone has one
     head: Literal["point", "gaussian", "mixture"] = "gaussian"
-    dim: Positive = 2
-    components: Positive = 1
+    dim: Width = 2
+    components: Width = 1
 
     @model_validator(mode="after")
     def _components_fit_head(self) -> Self:
@@ -40,7 +42,7 @@ class Architecture(Network):
     (2, 3)
     """
 
-    shape: tuple[Positive, Positive, Positive] = (1, 28, 56)  # channels, height, width
+    shape: Annotated[tuple[Width, Width, Width], LISTED] = (1, 28, 56)  # channels, height, width
 
     def build_backbone(self) -> Shallow | ShallowHidden:
         if self.backbone == "shallow":

@@ -60,7 +60,9 @@ class Embedder(nn.Module):
         """The distributions of any number of images: arrays, tensors, PIL images, paths or lists of them."""
         self.eval()
         batches = image_batches(images, self.architecture.shape, batch_size)
-        embedded: list[Distribution] = [self(batch.contiguous(memory_format=torch.channels_last)) for batch in batches]
+        embedded: list[Distribution] = [
+            self(batch.to(self.curve.bias.device, memory_format=torch.channels_last)) for batch in batches
+        ]
         if not embedded:
             raise DataError("there is no image to embed: pass at least one")
         return concatenate(embedded)
@@ -114,7 +116,7 @@ def _read_description(folder: Path) -> tuple[Architecture, dict[str, Any]]:
         )
     try:
         return Architecture.model_validate(content.get("architecture")), dict(content.get("notes") or {})
-    except ValidationError as error:
+    except (ValidationError, TypeError, ValueError) as error:
         raise RunError(f"{path} describes a model this version of hedged does not have: {error}") from error
 
 

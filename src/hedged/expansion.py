@@ -61,7 +61,7 @@ def expand(bias: Tensor) -> Expansion:
     if not torch.isfinite(bias):
         raise ValueRangeError(f"the bias b of a match curve is finite, got {bias.item()}")
     table = _table()
-    b = bias.double()
+    b = bias.double().cpu()
     inside = b.clamp(table.first, table.last)
     basis, row = _cubic_basis((inside - table.first) / table.spacing)
     rows = table.weights[row : row + 4]

@@ -18,7 +18,7 @@ from torch.nn.functional import softplus
 from hedged.curve import MatchCurve
 from hedged.distributions import Distribution
 from hedged.errors import ShapeError, ValueRangeError
-from hedged.match import CLOSED_FORM, Estimator, match_logit, sampled_logits
+from hedged.match import CLOSED_FORM, Estimator, distance, match_logit, sampled_logits
 
 
 class LossParts(NamedTuple):
@@ -62,6 +62,10 @@ class SampledPairs(PairSelection):
 
     count: int
     generator: torch.Generator | None = None
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise ValueRangeError(f"at least one pair of each kind is drawn, got count={self.count}")
 
     def select(self, pairs: BatchPairs) -> BatchPairs:
         drawn = [self._draw(pairs.match), self._draw(~pairs.match)]
@@ -150,13 +154,13 @@ class ContrastiveLoss(PairLoss):
 
     def __init__(self, margin: float = 1.0, positive_weight: float = 0.05, pairs: PairSelection | None = None) -> None:
         super().__init__(positive_weight, pairs or AllPairs())
-        if not margin > 0:
-            raise ValueRangeError(f"the margin of a contrastive loss is positive, got {margin}")
+        if not 0 < margin < float("inf"):
+            raise ValueRangeError(f"the margin of a contrastive loss is positive and finite, got {margin}")
         self.margin = margin
 
     def cost(self, z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:
         difference = z1.mean - z2.mean
-        hinge = (self.margin - torch.linalg.vector_norm(difference, dim=-1)).clamp(min=0)
+        hinge = (self.margin - distance(z1.mean, z2.mean)).clamp(min=0)
         return torch.where(match, difference.square().sum(-1), hinge.square())
 
 
@@ -175,8 +179,7 @@ class SoftContrastiveLoss(PairLoss):
         self.curve = curve
 
     def cost(self, z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:
-        distance = torch.linalg.vector_norm(z1.mean - z2.mean, dim=-1)
-        return _cross_entropy(self.curve.logit(distance), match)
+        return _cross_entropy(self.curve.logit(distance(z1.mean, z2.mean)), match)
 
 
 @final
@@ -231,6 +234,11 @@ def _cross_entropy(logits: Tensor, match: Tensor) -> Tensor:
 
 
 def _pairs_of(z: Distribution, labels: Tensor) -> BatchPairs:
+    if not isinstance(z, Distribution) or not isinstance(labels, Tensor):
+        raise ShapeError(
+            f"a loss takes a distribution, such as Point(z), and a tensor of labels, "
+            f"got {type(z).__name__} and {type(labels).__name__}"
+        )
     if len(z.batch_shape) != 1 or labels.shape != z.batch_shape:
         raise ShapeError(
             f"a loss takes a batch of B embeddings and B labels, got embeddings of batch shape "

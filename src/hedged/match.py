@@ -24,7 +24,7 @@ from hedged.expansion import Expansion, arithmetic_dtype, expand
 from hedged.kernels import expected_gaussians
 
 CHUNK = 2**20  # numbers held at a time by `match_matrix`, per intermediate result: what a core's cache holds
-FARTHEST = 1e15  # a·r beyond which distances are cut, so that their squares have gradients even in float32
+FARTHEST = 1e15  # distances and scales beyond are cut, so that their squares have gradients even in float32
 
 
 class Estimator(ABC):
@@ -47,7 +47,7 @@ class ClosedForm(Estimator):
 
     def logit(self, z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
         if isinstance(z1, Point) and isinstance(z2, Point):
-            return curve.logit(torch.linalg.vector_norm(z1.mean - z2.mean, dim=-1))
+            return curve.logit(distance(z1.mean, z2.mean))
         dtype = torch.promote_types(z1.dtype, z2.dtype)
         terms = expand(curve.bias)
         wide = arithmetic_dtype(terms, z1.dim, dtype)
@@ -58,7 +58,7 @@ class ClosedForm(Estimator):
 
 def _log_expectation(z1: Distribution, z2: Distribution, curve: MatchCurve, terms: Expansion) -> Tensor:
     """log E[σ(b − a‖δ‖)] over δ = z₁ − z₂, `(...)`."""
-    unit = curve.scale.to(z1.dtype)
+    unit = curve.scale.to(z1.dtype).clamp(1 / FARTHEST, FARTHEST)
     (mean1, variance1), (mean2, variance2) = (map(_axes_first, z.parts()) for z in (z1, z2))
     differences = (mean1.unsqueeze(2) - mean2.unsqueeze(1)) * unit  # (D, C₁, C₂, ...), in the curve's own units, a·r
     squares = differences.clamp(-FARTHEST, FARTHEST).square()
@@ -76,10 +76,10 @@ def _axes_first(x: Tensor) -> Tensor:
 def _log_expected_curve(squares: Tensor, spreads: Tensor, curve: MatchCurve, terms: Expansion) -> Tensor:
     """log E[σ(b − ‖v‖)] for v ~ N(m, diag s), given m² and s as `(D, ...)`; the result is `(...)`."""
     dtype = squares.dtype
-    value = expected_gaussians(squares, spreads, terms.widths.to(dtype), terms.weights.to(dtype))
+    value = expected_gaussians(squares, spreads, terms.widths.to(squares), terms.weights.to(squares))
     tiny = 1e12 * torch.finfo(dtype).tiny  # where the terms that the kernel leaves out would be missed
     log_value = torch.where(value > tiny, value.clamp(min=tiny).log(), -torch.inf)
-    return torch.maximum(log_value, curve.log_floor((squares + spreads).sum(0).sqrt()))
+    return torch.maximum(log_value, curve.log_floor((squares + spreads).sum(0).clamp(min=tiny).sqrt()))
 
 
 @final
@@ -105,7 +105,15 @@ def sampled_logits(
     """b − a‖z₁^(k₁) − z₂^(k₂)‖ for all K² pairs of samples, `(K, K, ...)`."""
     first = z1.sample(samples, generator).unsqueeze(1)
     second = z2.sample(samples, generator).unsqueeze(0)
-    return curve.logit(torch.linalg.vector_norm(first - second, dim=-1))
+    return curve.logit(distance(first, second))
+
+
+def distance(x1: Tensor, x2: Tensor) -> Tensor:
+    """‖x₁ − x₂‖ over the last axis, finite however far apart; where both coincide its gradient is zero."""
+    difference = x1 - x2
+    farthest = min(FARTHEST, torch.finfo(difference.dtype).max)
+    norm: Tensor = torch.linalg.vector_norm(difference.clamp(-farthest, farthest), dim=-1)
+    return norm
 
 
 CLOSED_FORM = ClosedForm()
@@ -131,7 +139,7 @@ def match_probability(
     >>> match_probability(sure, sure, curve), match_probability(sure, unsure, curve)
     (tensor(0.9437), tensor(0.0574))
     """
-    return match_logit(z1, z2, curve, estimator).sigmoid()
+    return _probability(match_logit(z1, z2, curve, estimator))
 
 
 def log_match_probability(
@@ -149,7 +157,7 @@ def self_mismatch(z: Distribution, curve: MatchCurve, estimator: Estimator = CLO
     >>> self_mismatch(Point(torch.zeros(2)), curve)
     tensor(0.0474)
     """
-    return match_logit(z, z, curve, estimator).neg().sigmoid()
+    return _probability(match_logit(z, z, curve, estimator).neg())
 
 
 def match_matrix(z1: Distribution, z2: Distribution, curve: MatchCurve, estimator: Estimator = CLOSED_FORM) -> Tensor:
@@ -162,7 +170,17 @@ def match_matrix(z1: Distribution, z2: Distribution, curve: MatchCurve, estimato
     >>> match_matrix(z[:3], z, MatchCurve()).shape
     torch.Size([3, 5])
     """
-    return torch.sigmoid_(logit_matrix(z1, z2, curve, estimator))
+    logits = logit_matrix(z1, z2, curve, estimator)
+    return logits.sigmoid_().clamp_(*_ends(logits.dtype))  # in place: a copy of this size may not fit
+
+
+def _probability(logit: Tensor) -> Tensor:
+    return logit.sigmoid().clamp(*_ends(logit.dtype))
+
+
+def _ends(dtype: torch.dtype) -> tuple[float, float]:
+    """The least and the greatest number within (0, 1): a probability does not round to certainty."""
+    return torch.finfo(dtype).tiny, 1 - torch.finfo(dtype).eps / 2
 
 
 @torch.no_grad()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from tiny import tiny_config, tiny_data
 
@@ -160,7 +161,9 @@ def test_checkpoints_that_cannot_be_trusted_are_refused(tmp_path: Path) -> None:
 
 def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_step(tmp_path: Path) -> None:
     config = tiny_config(train={"learning_rate": 1e30, "warmup": 0, "steps": 30})
-    with pytest.raises(TrainingError, match=r"step \d+: .*(loss is|NaN or infinite)"):
+    with pytest.raises(
+        TrainingError, match=r"step \d+: .*(loss is|no longer finite|NaN or infinite).*lower train\.learning_rate"
+    ):
         train(config, tiny_data(config), tmp_path)
 
 
@@ -173,3 +176,66 @@ def test_a_variance_branch_that_explodes_is_told_in_words(tmp_path: Path) -> Non
 def test_a_healthy_variance_branch_is_left_in_peace() -> None:
     assert diagnose({"variance": 0.01, "scale": 10.0}) is None
     assert "died" in str(diagnose({"variance": 1e-6, "scale": 10.0}))
+
+
+def test_no_file_of_the_users_is_overwritten(tmp_path: Path) -> None:
+    config = tiny_config(train={"steps": 10})
+    data = tiny_data(config)
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "config.toml").write_text("# mine\n" + tiny_config(train={"steps": 11}).to_toml())
+    logged = tmp_path / "logged"
+    logged.mkdir()
+    (logged / "log.jsonl").write_text("mine\n")
+    for folder in (own, logged):
+        before = {p.name: p.read_bytes() for p in folder.iterdir()}
+        with pytest.raises(RunError, match="already holds a run"):
+            train(config, data, folder)
+        assert before == {p.name: p.read_bytes() for p in folder.iterdir()}
+
+
+def test_a_run_killed_before_its_first_checkpoint_starts_again_with_its_config_as_it_is(tmp_path: Path) -> None:
+    config = tiny_config(train={"steps": 10})
+    text = "# a remark\n" + config.to_toml()
+    (tmp_path / "config.toml").write_text(text)
+    (tmp_path / "log.jsonl").write_text('{"step": 5}\n')
+    train(config, tiny_data(config), tmp_path)
+    assert (tmp_path / "config.toml").read_text() == text
+    assert [record["step"] for record in log(tmp_path)] == [5, 10]
+
+
+def test_lines_of_the_log_that_are_none_are_dropped_on_resume(tmp_path: Path) -> None:
+    config = tiny_config(train={"steps": 10})
+    data = tiny_data(config)
+    train(config, data, tmp_path)
+    before = log(tmp_path)
+    with (tmp_path / "log.jsonl").open("ab") as file:
+        file.write(b'hello\n[1]\n{"loss": 3}\n\xff\n')
+    train(config, data, tmp_path, resume=True)
+    assert log(tmp_path) == before
+
+
+def test_weights_that_are_not_finite_are_never_saved(tmp_path: Path) -> None:
+    config = tiny_config(train={"learning_rate": 1e38, "warmup": 0, "checkpoint_every": 1})
+    with pytest.raises(TrainingError, match=r"step \d+: .*; lower train\.learning_rate"):
+        train(config, tiny_data(config), tmp_path)
+    checkpoint = tmp_path / "checkpoint.safetensors"
+    if checkpoint.exists():
+        assert all(torch.isfinite(value).all() for value in load_file(checkpoint).values())
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_a_checkpoint_without_all_of_the_optimisers_memory_is_refused(tmp_path: Path) -> None:
+    config = tiny_config(train={"steps": 10})
+    data = tiny_data(config)
+    train(config, data, tmp_path)
+    path = tmp_path / "checkpoint.safetensors"
+    with safe_open(path, framework="pt") as file:
+        metadata = file.metadata()
+    tensors = load_file(path)
+    save_file({name: value for name, value in tensors.items() if not name.startswith("optimiser/0.")}, path, metadata)
+    with pytest.raises(RunError, match="of another model"):
+        train(config, data, tmp_path, resume=True)
+    save_file(tensors, path, metadata | {"step": "-5"})
+    with pytest.raises(RunError, match="step -5"):
+        train(config, data, tmp_path, resume=True)

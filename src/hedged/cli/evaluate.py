@@ -37,7 +37,7 @@ def evaluate(
     split: Annotated[
         TestSet | None,
         typer.Option(
-            "--split", help="Of a split by number: seen, unseen or all (if not given); with a holdout also validation."
+            "--split", help="Of a split by number: seen (if not given), unseen or all; with a holdout also validation."
         ),
     ] = None,
     report: Annotated[bool, typer.Option("--report", help="Also write RUN/report.html, a page with pictures.")] = False,
@@ -58,7 +58,7 @@ def evaluate(
     if json:
         print_json(results.metrics)
         return
-    print_scores(results)
+    print_scores(results, part=split or "seen" if config.data.split == "number" else split)
     print(f"\nnumbers: {run / f'metrics{name}.json'}")
     if report:
         print(f"report: {run / f'report{name}.html'}")
@@ -76,4 +76,4 @@ def _test_set(config: Config, wanted: TestSet | None) -> NDigit:
             f"this run was trained with data.split = {config.data.split!r} and data.holdout = {config.data.holdout:g}, "
             f"whose test sets are {', '.join(parts)}, not {wanted}: choose one of these with --split"
         )
-    return parts[wanted or ("instance" if "instance" in parts else "all")]
+    return parts[wanted or next(iter(data.test))]

@@ -28,15 +28,13 @@ def write_index(path: Path, images: NDigit) -> None:
             "the classes of this part differ in size, which an index file cannot hold: write its parts on their own, "
             "such as --part seen and --part unseen"
         )
-    arrays = {
-        "image_ids": images.image_ids.view(images.n_classes, samples, -1).numpy(),
-        "chosen_numbers": labels[:, 0].numpy(),
-        "sample_per_number": np.array(samples),
-    }
+    ids = images.image_ids.view(images.n_classes, samples, -1).numpy()
 
     def write(part: Path) -> None:
         with part.open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
+            np.savez_compressed(
+                file, image_ids=ids, chosen_numbers=labels[:, 0].numpy(), sample_per_number=np.array(samples)
+            )
 
     make_folder(path.parent)
     write_atomically(path, write)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 UNCERTAINTY = "Mean uncertainty η"
 
 
-def print_scores(results: Results) -> None:
+def print_scores(results: Results, part: str | None = None) -> None:
     """The headline table, and a loud word if the digits are not MNIST's."""
     data = results.evaluation.data
     header = ("", "measured", "paper", "difference")[: _width(results)]
@@ -24,7 +24,9 @@ def print_scores(results: Results) -> None:
     rows.append((UNCERTAINTY, "", "", ""))
     etas = results.evaluation.uncertainty.items()
     rows += [(f"  {condition} images", f"{eta.mean():.3f}", "", "") for condition, eta in etas]
-    title = f"{len(data):,} test images of {data.n_digits} digits, {data.n_classes} classes, of {data.source}"
+    kind = "validation" if part == "validation" else "test"
+    named = f" ({part} numbers)" if part in ("seen", "unseen", "all") else ""
+    title = f"{len(data):,} {kind} images of {data.n_digits} digits, {data.n_classes} classes{named}, of {data.source}"
     print_table(title, header, [row[: len(header)] for row in rows])
     if data.source != "MNIST":
         print(f"\nNOT MNIST: the digits are {data.source}.")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 from torch import Tensor
 
 from hedged.errors import DataError, ShapeError, ValueRangeError
@@ -62,6 +62,14 @@ def _open(path: Path) -> Image.Image:
 
 
 def _pixels(image: Image.Image, shape: Shape) -> np.ndarray[Any, Any]:
+    """Upright 8-bit pixels of the right number of channels; what is transparent is black."""
+    image = ImageOps.exif_transpose(image)
+    if image.mode.startswith("I;16"):
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    if image.mode in ("I", "F"):
+        raise DataError(f"an image of mode {image.mode} has no agreed range of brightness: convert it to 8 or 16 bits")
+    if image.has_transparency_data:
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "black"), image.convert("RGBA"))
     return np.array(image.convert("L" if shape[0] == 1 else "RGB"))
 
 

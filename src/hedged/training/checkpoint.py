@@ -74,4 +74,7 @@ def restore_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tenso
         parameter = parameters[int(number)]
         like = torch.empty_like(parameter) if tensor.shape == parameter.shape else torch.empty_like(tensor)
         state.setdefault(int(number), {})[key] = like.detach().copy_(tensor)
+    wanted = {"step", "exp_avg", "exp_avg_sq"} if state else set()
+    if state and any(state.get(i, {}).keys() != wanted for i in range(len(parameters))):
+        raise KeyError("the memory of the optimiser is not whole")
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})

@@ -18,7 +18,7 @@ from hedged.errors import ConfigError
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class DataConfig(_Section):
@@ -94,7 +94,9 @@ class Config(_Section):
                 f"is more than train.batch_size = {train.batch_size}"
             )
         if train.warmup >= train.steps:
-            raise ValueError(f"train.warmup = {train.warmup} leaves nothing of train.steps = {train.steps}")
+            raise ValueError(
+                f"train.warmup = {train.warmup} leaves nothing of train.steps = {train.steps}: lower train.warmup too"
+            )
         return self
 
     @property

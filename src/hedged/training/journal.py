@@ -24,14 +24,9 @@ class Journal:
 
     def __init__(self, run: Path, resume_from: int = 0) -> None:
         self.path = run / FILE
-        kept = [line for line in self._lines() if json.loads(line)["step"] <= resume_from]
-        write_text(self.path, "".join(kept))
-
-    def _lines(self) -> list[str]:
-        """Whole lines only: the last may have been cut by a kill."""
-        if not self.path.exists():
-            return []
-        return [line for line in self.path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
+        lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines() if self.path.exists() else []
+        kept = [line for line in lines if 0 < _step(line) <= resume_from]
+        write_text(self.path, "".join(f"{line}\n" for line in kept))
 
     def write(self, record: dict[str, Any]) -> None:
         try:
@@ -41,6 +36,14 @@ class Journal:
             raise RunError(
                 f"cannot write {self.path}: {error.strerror}. Free space, then continue with --resume"
             ) from error
+
+
+def _step(line: str) -> int:
+    """The step a line of the log is about; 0 for one that a kill has cut, or that is none of ours."""
+    try:
+        return int(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return 0
 
 
 @torch.no_grad()

@@ -22,8 +22,11 @@ from hedged.progress import Update, progress
 from hedged.training import checkpoint as checkpoints
 from hedged.training.build import Parts, build_parts
 from hedged.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from hedged.training.config import Config
+from hedged.training.config import Config, load_config
+from hedged.training.journal import FILE as LOG
 from hedged.training.journal import Journal, describe
+
+CONFIG = "config.toml"
 
 
 def train(config: Config, data: NDigit, run: Path, resume: bool = False) -> Embedder:
@@ -39,7 +42,8 @@ def train(config: Config, data: NDigit, run: Path, resume: bool = False) -> Embe
             trainer.restore(load_checkpoint(run, config.fingerprint()))
         except (RuntimeError, KeyError, IndexError) as error:
             raise RunError(f"the checkpoint in {run} is of another model: start again in a new folder") from error
-    write_text(run / "config.toml", config.to_toml())
+    if not (run / CONFIG).exists():
+        write_text(run / CONFIG, config.to_toml())
     trainer.run(run)
     embedder = trainer.parts.embedder.eval()
     embedder.notes = {"steps": trainer.step, "fingerprint": config.fingerprint(), "data": data.source}
@@ -51,9 +55,18 @@ def check_folder(config: Config, run: Path, resume: bool) -> None:
     """Refuse a folder that cannot be written, that holds a run already, or no such run if it is to be resumed."""
     if resume:
         load_checkpoint(run, config.fingerprint())
-    elif (run / checkpoints.FILE).exists() or (run / DESCRIPTION).exists():
+    elif _holds_another_run(config, run):
         raise RunError(f"{run} already holds a run: continue it with --resume, or choose another folder with --out")
     make_folder(run)
+
+
+def _holds_another_run(config: Config, run: Path) -> bool:
+    """Whether anything would be lost; the same run, killed before its first checkpoint, has nothing to lose."""
+    if (run / checkpoints.FILE).exists() or (run / DESCRIPTION).exists():
+        return True
+    if (run / CONFIG).exists():
+        return load_config(run / CONFIG).fingerprint() != config.fingerprint()
+    return (run / LOG).exists()
 
 
 class Trainer:
@@ -76,7 +89,7 @@ class Trainer:
                 if interrupted() and self.step < total:
                     raise TrainingError(
                         f"interrupted after step {self.step} of {total}, which is saved: go on with `hedged train "
-                        f"{folder / 'config.toml'} --out {folder} --resume`"
+                        f"{folder / CONFIG} --out {folder} --resume`"
                     )
 
     def _advance(self, journal: Journal, update: Update) -> None:
@@ -101,17 +114,22 @@ class Trainer:
             self.embedded = embedder(batch.images.contiguous(memory_format=torch.channels_last))
             loss = loss_of.parts(self.embedded, batch.labels)
         except ValueRangeError as error:
-            raise TrainingError(f"step {self.step + 1}: {error}") from error
+            raise self._diverged(str(error)) from error
         if not torch.isfinite(loss.total):
-            raise TrainingError(
-                f"step {self.step + 1}: the loss is {loss.total.item()}; lower train.learning_rate (now "
-                f"{self.config.train.learning_rate}) and start again, or resume from the last checkpoint"
-            )
+            raise self._diverged(f"the loss is {loss.total.item()}")
         self.optimiser.zero_grad(set_to_none=True)
         loss.total.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
+        if not math.isfinite(sum(p.detach().sum().item() for p in embedder.parameters())):
+            raise self._diverged("the weights are no longer finite")
         self.step += 1
         return loss
+
+    def _diverged(self, what: str) -> TrainingError:
+        return TrainingError(
+            f"step {self.step + 1}: {what}; lower train.learning_rate (now {self.config.train.learning_rate:g}) and "
+            "start again in a new folder"
+        )
 
     def learning_rate(self) -> float:
         """Linear warm-up, then half a cosine down to zero."""
@@ -132,6 +150,8 @@ class Trainer:
             prefix = f"{name}/"
             return {key.removeprefix(prefix): v for key, v in checkpoint.tensors.items() if key.startswith(prefix)}
 
+        if not 0 <= checkpoint.step <= self.config.train.steps:
+            raise RunError(f"the checkpoint is of step {checkpoint.step}, the run has {self.config.train.steps}")
         self.step = checkpoint.step
         self.parts.embedder.load_state_dict(group("model"))
         checkpoints.restore_optimiser(self.optimiser, group("optimiser"))
