@@ -1,0 +1,47 @@
+"""Committed results: the demo's bars are met, and the README shows the numbers that were measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from hedged.demo import CONFIGS
+from hedged.training import load_config
+
+ROOT = Path(__file__).parents[1]
+DEMO = json.loads((ROOT / "results" / "demo.json").read_text(encoding="utf-8"))
+
+
+def test_the_demo_is_the_one_that_ships() -> None:
+    assert DEMO["metrics"]["settings"]["fingerprint"] == load_config(CONFIGS / "demo.toml").fingerprint()
+
+
+def test_the_demo_reaches_its_bars() -> None:
+    metrics = DEMO["metrics"]
+    assert metrics["verification_ap"]["clean"] >= 0.985
+    assert metrics["verification_ap"]["corrupt"] >= 0.89
+    assert metrics["knn_accuracy"]["clean"] >= 0.86
+    assert metrics["knn_accuracy"]["corrupt"] >= 0.80
+    assert metrics["uncertainty"]["corrupt"] >= 3 * metrics["uncertainty"]["clean"]
+    assert sum(metrics["seconds"].values()) <= 5 * 60
+
+
+def test_the_readme_shows_what_was_measured() -> None:
+    metrics = DEMO["metrics"]
+    both = ("clean", "corrupt")
+    rows: dict[str, list[str]] = {
+        "Verification, average precision, clean": [f"{metrics['verification_ap']['clean']:.3f}"],
+        "Verification, average precision, corrupt": [f"{metrics['verification_ap']['corrupt']:.3f}"],
+        "5-nearest-neighbour accuracy (majority), clean gallery": [f"{metrics['knn_accuracy']['clean']:.3f}"],
+        "5-nearest-neighbour accuracy (majority), corrupt gallery": [f"{metrics['knn_accuracy']['corrupt']:.3f}"],
+        "5-nearest-neighbour accuracy (plurality), corrupt probe": [
+            f"{metrics['knn_plurality']['gallery clean, probe corrupt']:.3f}"
+        ],
+        "Kendall's τ of η and average precision": [f"{metrics['ap_correlation'][c]:.2f}" for c in both],
+        "Kendall's τ of η and neighbour accuracy": [f"{metrics['knn_correlation'][c]:.2f}" for c in both],
+        "Mean uncertainty η": [f"{metrics['uncertainty'][c]:.2f}" for c in both],
+    }
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    for words, expected in rows.items():
+        (line,) = (line for line in readme if line.startswith(f"| {words}"))
+        assert [number.strip().strip("*") for number in line.split("|")[2].split("/")] == expected
