@@ -70,3 +70,4 @@ def test_configs_that_ship_are_valid_and_say_what_to_expect(name: str) -> None:
     assert (config.data.digits, config.model.dim, config.model.head) == (2, 2, "gaussian")
     for words in ("# ", "command", "run time", "expected"):
         assert words in path.read_text()
+    assert "TODO" not in path.read_text()
