@@ -13,6 +13,7 @@ from laws import DTYPES, seeded
 from torch import Tensor
 from torch.testing import assert_close
 
+from hedged import kernels
 from hedged.kernels import expected_gaussians
 
 
@@ -134,3 +135,41 @@ def test_float32_keeps_its_relative_error(dim: int) -> None:
     allowed = (4 * dim + 16) * torch.finfo(torch.float32).eps / 2 * args[3].double().abs().sum()
     error = (expected_gaussians(*args).double() - expected_gaussians(*wide)).abs()
     assert (error <= allowed).all()
+
+
+def value_and_gradients(args: tuple[Tensor, ...], seed: int = 0) -> tuple[Tensor, ...]:
+    squares, spreads, rates, weights = args
+    inputs = [x.clone().requires_grad_() for x in (squares, spreads, weights)]
+    value = expected_gaussians(inputs[0], inputs[1], rates, inputs[2])
+    upstream = torch.randn(value.shape, generator=seeded(seed), dtype=torch.float64).to(value)
+    return value.detach(), *torch.autograd.grad(value, inputs, upstream)
+
+
+@pytest.mark.parametrize("pairs", [1, 511, 512, 513, 2_000])
+@pytest.mark.parametrize("dim", [1, 2, 20])
+def test_the_compiled_loops_are_the_plain_ones(dim: int, pairs: int) -> None:
+    args = arguments(dim, pairs, dtype=torch.float32)
+    exact = value_and_gradients(tuple(x.double() for x in args))
+    for compiled, plain in zip(value_and_gradients(args), exact, strict=True):
+        assert_close(compiled.double(), plain, rtol=2e-4, atol=2e-5 * float(plain.abs().max()))
+
+
+def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    args = arguments(3, 40_000, dtype=torch.float32)
+    results = []
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        results.append(value_and_gradients(args))
+    assert 2 * kernels.STRIPS_EACH * 512 < 40_000, "enough pairs for three threads"
+    for other in results[1:]:
+        for mine, first in zip(other, results[0], strict=True):
+            assert torch.equal(mine, first)
+
+
+def test_the_compiled_exponential_is_exact_to_two_units_in_the_last_place() -> None:
+    x = torch.cat([torch.linspace(-79.9, 0, 100_001), -torch.logspace(-10, 0, 1_000)])
+    one = torch.ones(1)
+    found = expected_gaussians(-x.unsqueeze(0), torch.zeros(1, len(x)), one, one).double()
+    exact = x.double().exp()
+    assert ((found - exact).abs() <= 2 * exact * torch.finfo(torch.float32).eps).all()
+    assert expected_gaussians(torch.tensor([90.0]), torch.zeros(1), one, one) == 0

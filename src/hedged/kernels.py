@@ -4,17 +4,22 @@ For v ~ N(m, diag s),  E[exp(−c‖v‖²)] = Π_d (1 + 2c s_d)^(−1/2) exp(�
 
 Value and gradient visit one term after the other, in buffers that are used again: no tensor has the pairs and the terms
 as axes, and what is worked on stays in the cache. The dimensions come before the pairs, `(D, ...)`, so that each is one
-stretch of memory.
+stretch of memory. What most calls need, float32 on a CPU, is compiled (hedged.compiled); all else is plain torch.
 """
 
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+STRIPS_EACH = 32  # strips of pairs that are worth a thread of their own
 
 
 def expected_gaussians(squares: Tensor, spreads: Tensor, widths: Tensor, weights: Tensor) -> Tensor:
@@ -34,10 +39,59 @@ def _exp_(x: Tensor) -> Tensor:
     return torch.threshold_(x.clamp_(min=smallest - 1).exp_(), math.exp(smallest), 0.0)
 
 
+def _is_compiled(x: Tensor) -> bool:
+    return x.dtype == torch.float32 and x.device.type == "cpu"
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="hedged")
+
+
+def _call(name: str, pairs: int, *tensors: Tensor) -> None:
+    """Run a compiled loop over so many pairs, on as many of torch's threads as have enough to do."""
+    from hedged import compiled  # late: numba takes longer to import than `hedged --help` may take
+
+    loop, strips = getattr(compiled, name), -(-pairs // compiled.STRIP)
+    arrays: list[Any] = [x.detach().numpy() for x in tensors]
+    threads = min(torch.get_num_threads(), -(-strips // STRIPS_EACH))
+    if threads <= 1:
+        loop(0, strips, *arrays)
+        return
+    ends = [strips * i // threads for i in range(threads + 1)]
+    for done in [_pool(threads).submit(loop, *part, *arrays) for part in pairwise(ends)]:
+        done.result()
+
+
+def _compiled_value(squares: Tensor, spreads: Tensor, widths: Tensor, weights: Tensor) -> Tensor:
+    out = torch.empty(squares.shape[1:])
+    _call("expected", out.numel(), *_flat(squares, spreads), widths, weights, out.view(-1))
+    return out
+
+
+def _compiled_gradients(
+    squares: Tensor, spreads: Tensor, widths: Tensor, weights: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor, None, Tensor]:
+    from hedged.compiled import STRIP
+
+    to_squares, to_spreads = (torch.empty(x.shape) for x in (squares, spreads))
+    to_weights = torch.empty(-(-grad.numel() // STRIP), len(weights))  # a row for each strip of pairs
+    given = (*_flat(squares, spreads), widths, weights, grad.contiguous().view(-1))
+    _call("gradients", grad.numel(), *given, *_flat(to_squares, to_spreads), to_weights)
+    return to_squares, to_spreads, None, to_weights.sum(0)
+
+
+def _flat(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """`(D, ...)` as `(D, P)`."""
+    return tuple(x.contiguous().view(len(x), -1) for x in tensors)
+
+
 class _ExpectedGaussians(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, squares: Tensor, spreads: Tensor, widths: Tensor, weights: Tensor) -> Tensor:
         ctx.save_for_backward(squares, spreads, widths, weights)
+        if _is_compiled(squares):
+            return _compiled_value(squares, spreads, widths, weights)
         total, one = torch.zeros_like(squares[0]), squares.new_ones(())
         exponent, volume, stretch, ratio = (torch.empty_like(total) for _ in range(4))
         for c, w in zip(widths.tolist(), weights.tolist(), strict=True):
@@ -52,9 +106,11 @@ class _ExpectedGaussians(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
         (grad,) = grads
         squares, spreads, widths, weights = ctx.saved_tensors
+        if _is_compiled(squares) and not ctx.needs_input_grad[2]:
+            return _compiled_gradients(squares, spreads, widths, weights, grad)
         to_squares, to_spreads = torch.zeros_like(squares), torch.zeros_like(spreads)
         to_widths, to_weights = torch.zeros_like(widths), torch.zeros_like(weights)
         stretch, ratio = torch.empty_like(squares), torch.empty_like(squares)
