@@ -350,7 +350,8 @@ def test_gradients_are_those_of_the_value(one: str, b: float) -> None:
     def logit(*t: Tensor) -> Tensor:
         return match_logit(rebuilt(z1, *t[:cut]), Gaussian(*t[cut:]), curve)
 
-    assert torch.autograd.gradcheck(logit, tensors, atol=1e-6)
+    # Weights in the thousands (b = 8) make the value noisy in its last digits: a smaller step would measure that noise.
+    assert torch.autograd.gradcheck(logit, tensors, eps=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

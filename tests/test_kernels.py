@@ -147,11 +147,24 @@ def value_and_gradients(args: tuple[Tensor, ...], seed: int = 0) -> tuple[Tensor
 
 @pytest.mark.parametrize("pairs", [1, 511, 512, 513, 2_000])
 @pytest.mark.parametrize("dim", [1, 2, 20])
-def test_the_compiled_loops_are_the_plain_ones(dim: int, pairs: int) -> None:
-    args = arguments(dim, pairs, dtype=torch.float32)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_compiled_loops_are_the_plain_ones(
+    dim: int, pairs: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args = arguments(dim, pairs, dtype=dtype)
+    compiled = value_and_gradients(args)
+    monkeypatch.setattr(kernels, "_is_compiled", lambda x: False)
     exact = value_and_gradients(tuple(x.double() for x in args))
-    for compiled, plain in zip(value_and_gradients(args), exact, strict=True):
-        assert_close(compiled.double(), plain, rtol=2e-4, atol=2e-5 * float(plain.abs().max()))
+    share = 200 * torch.finfo(dtype).eps
+    for found, plain in zip(compiled, exact, strict=True):
+        assert_close(found.double(), plain, rtol=share, atol=share * float(plain.abs().max()))
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_the_compiled_gradient_is_that_of_the_value(dim: int) -> None:
+    squares, spreads, rates, weights = arguments(dim, 3)
+    inputs = [x.requires_grad_() for x in (squares, spreads, weights)]
+    assert torch.autograd.gradcheck(lambda m2, s, w: expected_gaussians(m2, s, rates, w), inputs)
 
 
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,10 +179,11 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Monk
             assert torch.equal(mine, first)
 
 
-def test_the_compiled_exponential_is_exact_to_two_units_in_the_last_place() -> None:
-    x = torch.cat([torch.linspace(-79.9, 0, 100_001), -torch.logspace(-10, 0, 1_000)])
-    one = torch.ones(1)
-    found = expected_gaussians(-x.unsqueeze(0), torch.zeros(1, len(x)), one, one).double()
+@pytest.mark.parametrize(("dtype", "lowest"), [(torch.float32, -79.9), (torch.float64, -699.9)])
+def test_the_compiled_exponential_is_exact_to_two_units_in_the_last_place(dtype: torch.dtype, lowest: float) -> None:
+    x = torch.cat([torch.linspace(lowest, 0, 100_001, dtype=dtype), -torch.logspace(-10, 0, 1_000, dtype=dtype)])
+    one = torch.ones(1, dtype=dtype)
+    found = expected_gaussians(-x.unsqueeze(0), torch.zeros_like(x).unsqueeze(0), one, one).double()
     exact = x.double().exp()
-    assert ((found - exact).abs() <= 2 * exact * torch.finfo(torch.float32).eps).all()
-    assert expected_gaussians(torch.tensor([90.0]), torch.zeros(1), one, one) == 0
+    assert ((found - exact).abs() <= 2 * exact * torch.finfo(dtype).eps).all()
+    assert expected_gaussians(torch.tensor([900.0], dtype=dtype), 0 * one, one, one) == 0

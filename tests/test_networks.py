@@ -8,6 +8,7 @@ from torch import nn
 
 from hedged.architecture import Architecture
 from hedged.backbones import Shallow, ShallowHidden
+from hedged.backbones.fused import is_fused
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.heads import LARGEST_LOG_VARIANCE, GaussianHead, Head, MixtureHead, PointHead
 
@@ -64,3 +65,39 @@ def test_what_does_not_fit_is_refused() -> None:
         Shallow(shape=(1, 8, 8))
     with pytest.raises(ValueError, match='needs head = "mixture"'):
         Architecture(head="gaussian", components=2)
+
+
+@pytest.mark.parametrize("images", [1, 31, 32, 70])
+@pytest.mark.parametrize(("shape", "channels"), [((1, 28, 56), (8, 16)), ((3, 17, 30), (2, 3)), ((1, 16, 16), (1, 1))])
+def test_the_fused_convolutions_are_those_of_torch(
+    shape: tuple[int, int, int], channels: tuple[int, int], images: int
+) -> None:
+    generator = torch.Generator().manual_seed(images)
+    x = torch.rand(images, *shape, generator=generator)
+    network = Shallow(shape, channels)
+    plain = Shallow(shape, channels).double()
+    plain.load_state_dict(network.state_dict())
+    assert is_fused(x)
+    assert not is_fused(x.double())
+    given, exact = x.requires_grad_(), x.detach().double().requires_grad_()
+    found, wanted = network(given), plain(exact)
+    torch.testing.assert_close(found.double(), wanted, rtol=1e-4, atol=1e-5)
+    upstream = torch.randn(wanted.shape, generator=generator)
+    found.backward(upstream)
+    wanted.backward(upstream.double())
+    pairs = [(given, exact), *zip(network.parameters(), plain.parameters(), strict=True)]
+    for mine, reference in pairs:
+        assert mine.grad is not None
+        assert reference.grad is not None
+        torch.testing.assert_close(mine.grad.double(), reference.grad, rtol=1e-3, atol=1e-4)
+
+
+def test_the_fused_convolutions_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, network = torch.rand(100, 1, 28, 56), Shallow()
+    results = []
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        out = network(x)
+        results.append([out.detach(), *torch.autograd.grad(out.square().sum(), list(network.parameters()))])
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(other, results[0], strict=True))

@@ -4,20 +4,19 @@ For v ~ N(m, diag s),  E[exp(−c‖v‖²)] = Π_d (1 + 2c s_d)^(−1/2) exp(�
 
 Value and gradient visit one term after the other, in buffers that are used again: no tensor has the pairs and the terms
 as axes, and what is worked on stays in the cache. The dimensions come before the pairs, `(D, ...)`, so that each is one
-stretch of memory. What most calls need, float32 on a CPU, is compiled (hedged.compiled); all else is plain torch.
+stretch of memory. On a CPU the loops are compiled (hedged.compiled); elsewhere they are plain torch.
 """
 
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from hedged.threads import share
 
 STRIPS_EACH = 32  # strips of pairs that are worth a thread of their own
 
@@ -40,44 +39,28 @@ def _exp_(x: Tensor) -> Tensor:
 
 
 def _is_compiled(x: Tensor) -> bool:
-    return x.dtype == torch.float32 and x.device.type == "cpu"
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="hedged")
-
-
-def _call(name: str, pairs: int, *tensors: Tensor) -> None:
-    """Run a compiled loop over so many pairs, on as many of torch's threads as have enough to do."""
-    from hedged import compiled  # late: numba takes longer to import than `hedged --help` may take
-
-    loop, strips = getattr(compiled, name), -(-pairs // compiled.STRIP)
-    arrays: list[Any] = [x.detach().numpy() for x in tensors]
-    threads = min(torch.get_num_threads(), -(-strips // STRIPS_EACH))
-    if threads <= 1:
-        loop(0, strips, *arrays)
-        return
-    ends = [strips * i // threads for i in range(threads + 1)]
-    for done in [_pool(threads).submit(loop, *part, *arrays) for part in pairwise(ends)]:
-        done.result()
+    return x.dtype in (torch.float32, torch.float64) and x.device.type == "cpu"
 
 
 def _compiled_value(squares: Tensor, spreads: Tensor, widths: Tensor, weights: Tensor) -> Tensor:
-    out = torch.empty(squares.shape[1:])
-    _call("expected", out.numel(), *_flat(squares, spreads), widths, weights, out.view(-1))
+    from hedged.compiled.gaussians import STRIP, expected  # late: numba is slow to import
+
+    out = torch.empty_like(squares[0], memory_format=torch.contiguous_format)
+    strips = -(-out.numel() // STRIP)
+    share(expected, strips, STRIPS_EACH, *_flat(squares, spreads), widths, weights, out.view(-1))
     return out
 
 
 def _compiled_gradients(
     squares: Tensor, spreads: Tensor, widths: Tensor, weights: Tensor, grad: Tensor
 ) -> tuple[Tensor, Tensor, None, Tensor]:
-    from hedged.compiled import STRIP
+    from hedged.compiled.gaussians import STRIP, gradients
 
-    to_squares, to_spreads = (torch.empty(x.shape) for x in (squares, spreads))
-    to_weights = torch.empty(-(-grad.numel() // STRIP), len(weights))  # a row for each strip of pairs
+    to_squares, to_spreads = (torch.empty(x.shape, dtype=x.dtype) for x in (squares, spreads))
+    strips = -(-grad.numel() // STRIP)
+    to_weights = torch.empty(strips, len(weights), dtype=weights.dtype)
     given = (*_flat(squares, spreads), widths, weights, grad.contiguous().view(-1))
-    _call("gradients", grad.numel(), *given, *_flat(to_squares, to_spreads), to_weights)
+    share(gradients, strips, STRIPS_EACH, *given, *_flat(to_squares, to_spreads), to_weights)
     return to_squares, to_spreads, None, to_weights.sum(0)
 
 

@@ -6,6 +6,7 @@ from typing import final
 
 from torch import Tensor, nn
 
+from hedged.backbones.fused import convolve, is_fused
 from hedged.errors import ShapeError, ValueRangeError
 
 SMALLEST = 16  # side of an image of which both layers leave something
@@ -44,6 +45,8 @@ class _Images(nn.Module):
     def _convolve(self, images: Tensor) -> Tensor:
         if tuple(images.shape[1:]) != self.shape:
             raise ShapeError(f"this network takes images of shape {self.shape}, got {tuple(images.shape[1:])}")
+        if is_fused(images):
+            return convolve(images, [layer for layer in self.convolutions if isinstance(layer, nn.Conv2d)])
         features: Tensor = self.convolutions(images)
         return features
 

@@ -1,0 +1,153 @@
+"""5×5 convolution, 2×2 max pooling and ReLU in one pass, and its gradient, for small networks on a CPU.
+
+Images come in groups and lie side by side in memory, `(groups, channels, height, width · batch)`: a pixel of all images
+of a group is one stretch. To shift a row of pixels is then to start reading further on, so that a row of an output
+channel is a sum of a few long stretches times weights, however few channels there are. Libraries are made for many
+channels and leave most of a core idle here. What a group needs stays in a core's cache.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Bytes = NDArray[np.uint8]
+SIDE = 5  # of the filters
+EDGE = SIDE - 1
+
+
+@njit(fastmath=True, error_model="numpy", cache=True, nogil=True)
+def _add_rows(total: Floats, plane: Floats, top: int, weight: Floats, batch: int, first: int, last: int) -> None:
+    """total += Σ_kl weight_kl · (row top + k of the plane, l pixels further on), k from `first` to `last`."""
+    for k in range(first, last):
+        row = plane[top + k]
+        r1, r2, r3, r4 = row[batch:], row[2 * batch :], row[3 * batch :], row[4 * batch :]
+        w0, w1, w2, w3, w4 = weight[k, 0], weight[k, 1], weight[k, 2], weight[k, 3], weight[k, 4]
+        for i in range(len(total)):
+            total[i] += w0 * row[i] + w1 * r1[i] + w2 * r2[i] + w3 * r3[i] + w4 * r4[i]
+
+
+@njit(fastmath=True, error_model="numpy", cache=True, nogil=True)
+def _add_products(total: Floats, grad: Floats, plane: Floats, top: int, batch: int) -> None:
+    """total_kl += ⟨grad, (row top + k of the plane, l pixels further on)⟩."""
+    for k in range(SIDE):
+        row = plane[top + k]
+        r1, r2, r3, r4 = row[batch:], row[2 * batch :], row[3 * batch :], row[4 * batch :]
+        s0 = s1 = s2 = s3 = s4 = np.float32(0)
+        for i in range(len(grad)):
+            g = grad[i]
+            s0 += g * row[i]
+            s1 += g * r1[i]
+            s2 += g * r2[i]
+            s3 += g * r3[i]
+            s4 += g * r4[i]
+        total[k, 0] += s0
+        total[k, 1] += s1
+        total[k, 2] += s2
+        total[k, 3] += s3
+        total[k, 4] += s4
+
+
+@njit(error_model="numpy", cache=True, nogil=True)
+def _pool(upper: Floats, lower: Floats, out: Floats, place: Bytes, batch: int) -> None:
+    """The largest of 2×2 pixels, at least 0, and which it was: 0 to 3, 4 for none."""
+    for x in range(len(out) // batch):
+        left, right = slice(2 * x * batch, (2 * x + 1) * batch), slice((2 * x + 1) * batch, (2 * x + 2) * batch)
+        a, b, c, d = upper[left], upper[right], lower[left], lower[right]
+        best, where = out[x * batch : (x + 1) * batch], place[x * batch : (x + 1) * batch]
+        for i in range(batch):
+            most, at = a[i], np.uint8(0)
+            at = np.uint8(1) if b[i] > most else at
+            most = max(b[i], most)
+            at = np.uint8(2) if c[i] > most else at
+            most = max(c[i], most)
+            at = np.uint8(3) if d[i] > most else at
+            most = max(d[i], most)
+            where[i] = at if most > 0 else np.uint8(4)
+            best[i] = max(most, np.float32(0))
+
+
+@njit(error_model="numpy", cache=True, nogil=True)
+def forward(
+    first: int, last: int, x: Floats, weight: Floats, bias: Floats, out: Floats, place: Bytes, batch: int
+) -> None:
+    """Write ReLU(pool(x ∗ weight + bias)) of the groups from `first` to `last`, and which of 2×2 pixels it is of.
+
+    x `(G, C, H, W·B)`, weight `(O, C, 5, 5)`, out and place `(G, O, (H − 4) // 2, (W − 4) // 2 · B)`.
+    """
+    rows = np.empty((2, x.shape[3] - EDGE * batch), np.float32)
+    for g in range(first, last):
+        for o in range(len(weight)):
+            for y in range(out.shape[2]):
+                rows[:] = bias[o]
+                for c in range(x.shape[1]):
+                    _add_rows(rows[0], x[g, c], 2 * y, weight[o, c], batch, 0, SIDE)
+                    _add_rows(rows[1], x[g, c], 2 * y + 1, weight[o, c], batch, 0, SIDE)
+                _pool(rows[0], rows[1], out[g, o, y], place[g, o, y], batch)
+
+
+@njit(error_model="numpy", cache=True, nogil=True)
+def to_weight(
+    first: int,
+    last: int,
+    x: Floats,
+    grad: Floats,
+    place: Bytes,
+    spread: Floats,
+    weight: Floats,
+    bias: Floats,
+    batch: int,
+) -> None:
+    """Write the gradients of weight and bias that some groups contribute, `(G, O, C, 5, 5)` and `(G, O)`.
+
+    On the way it writes `spread`, the gradient of the convolution with a border of 4 zeros: `(G, O, H + 4, (W + 4)·B)`.
+    """
+    height, wide = x.shape[2], x.shape[3] - EDGE * batch
+    for g in range(first, last):
+        weight[g] = np.float32(0)
+        for o in range(weight.shape[1]):
+            _unpool(grad[g, o], place[g, o], spread[g, o], batch)
+            bias[g, o] = np.float32(0)
+            for y in range(height - EDGE):
+                row = spread[g, o, EDGE + y][EDGE * batch : EDGE * batch + wide]
+                bias[g, o] += _sum(row)
+                for c in range(x.shape[1]):
+                    _add_products(weight[g, o, c], row, x[g, c], y, batch)
+
+
+@njit(error_model="numpy", cache=True, nogil=True)
+def _unpool(grad: Floats, place: Bytes, spread: Floats, batch: int) -> None:
+    """Put each gradient where the largest pixel was, zeros elsewhere."""
+    spread[:] = np.float32(0)
+    for y in range(grad.shape[0]):
+        for x in range(grad.shape[1] // batch):
+            given, where = grad[y][x * batch : (x + 1) * batch], place[y][x * batch : (x + 1) * batch]
+            for at in range(4):
+                start = (EDGE + 2 * x + at % 2) * batch
+                target = spread[EDGE + 2 * y + at // 2][start : start + batch]
+                for i in range(batch):
+                    target[i] = given[i] if where[i] == at else np.float32(0)
+
+
+@njit(fastmath=True, error_model="numpy", cache=True, nogil=True)
+def _sum(x: Floats) -> Any:
+    total = np.float32(0)
+    for i in range(len(x)):
+        total += x[i]
+    return total
+
+
+@njit(error_model="numpy", cache=True, nogil=True)
+def to_input(first: int, last: int, spread: Floats, turned: Floats, out: Floats, batch: int) -> None:
+    """Write the gradient of the input of some groups: a convolution with the filters turned round, `(C, O, 5, 5)`."""
+    for g in range(first, last):
+        out[g] = np.float32(0)
+        for c in range(out.shape[1]):
+            for y in range(out.shape[2]):
+                top, bottom = max(EDGE - y, 0), min(SIDE, spread.shape[2] - EDGE - y)  # beyond are the border's zeros
+                for o in range(spread.shape[1]):
+                    _add_rows(out[g, c, y], spread[g, o], y, turned[c, o], batch, top, bottom)
