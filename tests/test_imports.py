@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kernels": {"compiled", "threads"},
     "curve": {"expansion"},
     "match": {"distributions", "curve", "expansion", "kernels"},
+    "ranking": {"compiled", "curve", "distributions", "expansion", "match", "threads"},
     "losses": {"distributions", "curve", "match"},
     "heads": {"distributions"},
     "backbones": {"compiled", "threads"},
@@ -32,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "data": set(),
     "architecture": {"backbones", "heads"},
     "embedder": {"architecture", "curve", "data", "distributions", "heads", "match"},
-    "evaluation": {"data", "distributions", "embedder", "match", "metrics"},
+    "evaluation": {"data", "distributions", "embedder", "match", "metrics", "ranking"},
     "training": {"architecture", "curve", "data", "distributions", "embedder", "losses", "match"},
 }
 EVERYWHERE = {"errors", "files", "progress"}

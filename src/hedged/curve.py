@@ -65,13 +65,17 @@ class MatchCurve(nn.Module):
         Jensen's inequality its value at E[u] ≤ reach bounds the expectation from below. In the tail, where p is
         smaller than any absolute error, this bound is what ranks and what gives gradients.
         """
-        touch = _chord_end(self.bias.item())
+        touch = self.chord_end()
         bias = self.bias.to(reach.dtype)
         if touch == 0.0:
             return logsigmoid(bias - reach)
         share = (reach / touch).clamp(max=1.0)  # by optimality of u*, ∂/∂u* is zero: it may be held constant
         chord = bias.sigmoid() * (1 - share) + (bias - touch).sigmoid() * share
         return torch.where(reach < touch, chord.log(), logsigmoid(bias - reach.clamp(min=touch)))
+
+    def chord_end(self) -> float:
+        """u*, up to which `log_floor` is a chord; 0 if the curve is convex throughout."""
+        return _chord_end(self.bias.item())
 
     def extra_repr(self) -> str:
         return f"scale={self.scale.item():g}, bias={self.bias.item():g}"

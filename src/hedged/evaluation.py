@@ -15,7 +15,7 @@ from hedged.data import NDigit
 from hedged.distributions import Distribution
 from hedged.embedder import Embedder
 from hedged.errors import DataError
-from hedged.match import logit_matrix, match_logit, self_mismatch
+from hedged.match import match_logit, self_mismatch
 from hedged.metrics import (
     Pairs,
     UncertaintyCurve,
@@ -25,12 +25,12 @@ from hedged.metrics import (
     balanced_pairs,
     knn_correct,
     knn_curve,
-    nearest,
     random_pairs,
     score_pairs,
     twin_order,
     uncertainty_auroc,
 )
+from hedged.ranking import best_matches
 
 Condition = Literal["clean", "corrupt"]
 CONDITIONS: tuple[Condition, ...] = ("clean", "corrupt")
@@ -93,12 +93,8 @@ class Evaluation:
         if found is None:
             self.progress(f"ranking the {gallery} gallery for {probe} probes")
             items, probes = self.embeddings[gallery], self.embeddings[probe]
-
-            def score_rows(rows: slice) -> NDArray[Any]:
-                return logit_matrix(probes[rows], items, self.embedder.curve).numpy()
-
-            found = nearest(score_rows, len(self.labels), self.neighbours_each, exclude_self=True)
-            self._neighbours[gallery, probe] = found
+            matches = best_matches(probes, items, self.embedder.curve, self.neighbours_each, exclude_self=True)
+            found = self._neighbours[gallery, probe] = matches.items.numpy()
         return found
 
     @cached_property

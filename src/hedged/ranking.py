@@ -1,0 +1,106 @@
+"""The best matches of probes in a gallery, without the matrix of all pairs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from hedged.curve import MatchCurve
+from hedged.distributions import Distribution, Point
+from hedged.errors import ShapeError, ValueRangeError
+from hedged.expansion import arithmetic_dtype, expand
+from hedged.match import CHUNK, logit_matrix
+from hedged.threads import share
+
+PROBES_EACH = 16  # probes that are worth a thread of their own
+
+
+class Matches(NamedTuple):
+    """The best matches of each probe, best first: log-odds and places in the gallery, both `(N, k)`."""
+
+    logits: Tensor
+    items: Tensor
+
+
+@torch.no_grad()
+def best_matches(
+    probes: Distribution, gallery: Distribution, curve: MatchCurve, k: int = 5, *, exclude_self: bool = False
+) -> Matches:
+    """The k gallery items of highest p(m | x_i, x_j) for each probe, the first among equals: exact, as `match_matrix`.
+
+    Most items are ruled out by a bound before any exponential (hedged.compiled.ranking). With `exclude_self`, probe i
+    and gallery item i are one image and never each other's match.
+
+    >>> from hedged import Gaussian
+    >>> z = Gaussian(torch.tensor([[0.0], [0.1], [3.0], [3.2]]), torch.full((4, 1), 1e-4))
+    >>> best_matches(z, z, MatchCurve(), k=1, exclude_self=True).items.flatten()
+    tensor([1, 0, 3, 2])
+    """
+    _check(probes, gallery, k, exclude_self)
+    points = isinstance(probes, Point) and isinstance(gallery, Point)
+    if points or probes.device.type != "cpu":
+        return _by_matrix(probes, gallery, curve, k, exclude_self)
+    terms = expand(curve.bias)
+    wide = arithmetic_dtype(terms, probes.dim, torch.promote_types(probes.dtype, gallery.dtype))
+    return _compiled(probes, gallery, curve, torch.stack(terms).to(wide), k, exclude_self)
+
+
+def _compiled(
+    probes: Distribution, gallery: Distribution, curve: MatchCurve, terms: Tensor, k: int, exclude_self: bool
+) -> Matches:
+    from hedged.compiled.ranking import nearest  # late: numba is slow to import
+
+    rows = [x.contiguous() for x in _in_units_of(curve, probes)]  # (N, C, D)
+    columns = [x.movedim(0, -1).contiguous() for x in _in_units_of(curve, gallery)]  # (C, D, M)
+    told = torch.tensor([curve.bias.item(), curve.chord_end(), curve.error_bound()], dtype=torch.float64)
+    log_p = torch.empty(len(probes), k, dtype=torch.float64)
+    items = torch.empty(len(probes), k, dtype=torch.int64)
+    share(nearest, len(probes), PROBES_EACH, *rows, *columns, terms, told, log_p, items, int(exclude_self))
+    return Matches(log_p - torch.log(-torch.expm1(log_p)), items)
+
+
+def _in_units_of(curve: MatchCurve, z: Distribution) -> tuple[Tensor, Tensor]:
+    """a·μ and a²·σ² in single precision or more: distances as the curve sees them."""
+    wide = torch.promote_types(z.dtype, torch.float32)
+    mean, variance = (part.to(wide) for part in z.parts())
+    return mean * curve.scale, variance * curve.scale.square()
+
+
+def _by_matrix(probes: Distribution, gallery: Distribution, curve: MatchCurve, k: int, exclude_self: bool) -> Matches:
+    found = []
+    rows = max(CHUNK // max(len(gallery), 1), 1)
+    for start in range(0, len(probes), rows):
+        logits = logit_matrix(probes[start : start + rows], gallery, curve)
+        if exclude_self:
+            own = torch.arange(len(logits), device=logits.device)
+            logits[own, own + start] = -torch.inf
+        found.append(_top(logits, k))
+    return Matches(*(torch.cat(column) for column in zip(*found, strict=True)))
+
+
+def _top(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Argmax, k times: the first among equals, which topk does not promise, and faster than to sort."""
+    best = []
+    for _ in range(k):
+        items = scores.argmax(dim=1, keepdim=True)
+        best.append((scores.gather(1, items), items))
+        scores.scatter_(1, items, -torch.inf)
+    values, places = (torch.cat(column, dim=1) for column in zip(*best, strict=True))
+    return values, places
+
+
+def _check(probes: Distribution, gallery: Distribution, k: int, exclude_self: bool) -> None:
+    for name, z in (("probes", probes), ("gallery", gallery)):
+        if len(z.batch_shape) != 1 or not len(z):
+            raise ShapeError(f"the {name} are a list of embeddings, at least one, got {z!r}")
+    if probes.dim != gallery.dim:
+        raise ShapeError(f"embeddings of one space are compared, got dimensions {probes.dim} and {gallery.dim}")
+    if exclude_self and len(probes) != len(gallery):
+        raise ShapeError(
+            f"{len(probes)} probes cannot be the same items as a gallery of {len(gallery)}: pass exclude_self=False"
+        )
+    if not 1 <= k <= len(gallery) - exclude_self:
+        most = len(gallery) - exclude_self
+        raise ValueRangeError(f"k is {k}; a gallery of {len(gallery)} has 1 to {most} matches for each probe")
