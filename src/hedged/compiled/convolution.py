@@ -21,35 +21,46 @@ EDGE = SIDE - 1
 
 
 @njit(fastmath=True, error_model="numpy", cache=True, nogil=True)
-def _add_rows(total: Floats, plane: Floats, top: int, weight: Floats, batch: int, first: int, last: int) -> None:
-    """total += Σ_kl weight_kl · (row top + k of the plane, l pixels further on), k from `first` to `last`."""
+def _add_rows(
+    one: Floats, two: Floats, plane: Floats, top: int, v: Floats, w: Floats, batch: int, first: int, last: int
+) -> None:
+    """one += Σ_kl v_kl · (row top + k of the plane, l pixels further on), and two by w; k from `first` to `last`.
+
+    Two sums at a time: what is read from memory then serves twice.
+    """
     for k in range(first, last):
         row = plane[top + k]
         r1, r2, r3, r4 = row[batch:], row[2 * batch :], row[3 * batch :], row[4 * batch :]
-        w0, w1, w2, w3, w4 = weight[k, 0], weight[k, 1], weight[k, 2], weight[k, 3], weight[k, 4]
-        for i in range(len(total)):
-            total[i] += w0 * row[i] + w1 * r1[i] + w2 * r2[i] + w3 * r3[i] + w4 * r4[i]
+        v0, v1, v2, v3, v4 = v[k, 0], v[k, 1], v[k, 2], v[k, 3], v[k, 4]
+        w0, w1, w2, w3, w4 = w[k, 0], w[k, 1], w[k, 2], w[k, 3], w[k, 4]
+        for i in range(len(one)):
+            one[i] += v0 * row[i] + v1 * r1[i] + v2 * r2[i] + v3 * r3[i] + v4 * r4[i]
+            two[i] += w0 * row[i] + w1 * r1[i] + w2 * r2[i] + w3 * r3[i] + w4 * r4[i]
 
 
 @njit(fastmath=True, error_model="numpy", cache=True, nogil=True)
-def _add_products(total: Floats, grad: Floats, plane: Floats, top: int, batch: int) -> None:
-    """total_kl += ⟨grad, (row top + k of the plane, l pixels further on)⟩."""
+def _add_products(total: Floats, one: Floats, two: Floats, plane: Floats, top: int, batch: int) -> None:
+    """total_0kl += ⟨one, (row top + k of the plane, l pixels further on)⟩, and total_1kl with two."""
     for k in range(SIDE):
         row = plane[top + k]
         r1, r2, r3, r4 = row[batch:], row[2 * batch :], row[3 * batch :], row[4 * batch :]
         s0 = s1 = s2 = s3 = s4 = np.float32(0)
-        for i in range(len(grad)):
-            g = grad[i]
+        t0 = t1 = t2 = t3 = t4 = np.float32(0)
+        for i in range(len(one)):
+            g, h = one[i], two[i]
             s0 += g * row[i]
             s1 += g * r1[i]
             s2 += g * r2[i]
             s3 += g * r3[i]
             s4 += g * r4[i]
-        total[k, 0] += s0
-        total[k, 1] += s1
-        total[k, 2] += s2
-        total[k, 3] += s3
-        total[k, 4] += s4
+            t0 += h * row[i]
+            t1 += h * r1[i]
+            t2 += h * r2[i]
+            t3 += h * r3[i]
+            t4 += h * r4[i]
+        for at, (s, t) in enumerate(((s0, t0), (s1, t1), (s2, t2), (s3, t3), (s4, t4))):
+            total[0, k, at] += s
+            total[1, k, at] += t
 
 
 @njit(error_model="numpy", cache=True, nogil=True)
@@ -79,15 +90,21 @@ def forward(
 
     x `(G, C, H, W·B)`, weight `(O, C, 5, 5)`, out and place `(G, O, (H − 4) // 2, (W − 4) // 2 · B)`.
     """
-    rows = np.empty((2, x.shape[3] - EDGE * batch), np.float32)
+    rows = np.empty((2, 2, x.shape[3] - EDGE * batch), np.float32)
     for g in range(first, last):
-        for o in range(len(weight)):
+        for o in range(0, len(weight), 2):
+            other = min(o + 1, len(weight) - 1)  # if they are odd, the last is done twice
             for y in range(out.shape[2]):
-                rows[:] = bias[o]
+                rows[0] = bias[o]
+                rows[1] = bias[other]
                 for c in range(x.shape[1]):
-                    _add_rows(rows[0], x[g, c], 2 * y, weight[o, c], batch, 0, SIDE)
-                    _add_rows(rows[1], x[g, c], 2 * y + 1, weight[o, c], batch, 0, SIDE)
-                _pool(rows[0], rows[1], out[g, o, y], place[g, o, y], batch)
+                    for half in range(2):
+                        top = 2 * y + half
+                        _add_rows(
+                            rows[0, half], rows[1, half], x[g, c], top, weight[o, c], weight[other, c], batch, 0, SIDE
+                        )
+                _pool(rows[0, 0], rows[0, 1], out[g, o, y], place[g, o, y], batch)
+                _pool(rows[1, 0], rows[1, 1], out[g, other, y], place[g, other, y], batch)
 
 
 @njit(error_model="numpy", cache=True, nogil=True)
@@ -106,17 +123,21 @@ def to_weight(
 
     On the way it writes `spread`, the gradient of the convolution with a border of 4 zeros: `(G, O, H + 4, (W + 4)·B)`.
     """
-    height, wide = x.shape[2], x.shape[3] - EDGE * batch
+    wide = slice(EDGE * batch, x.shape[3])
+    sums = np.empty((2, SIDE, SIDE), np.float32)
     for g in range(first, last):
-        weight[g] = np.float32(0)
         for o in range(weight.shape[1]):
             _unpool(grad[g, o], place[g, o], spread[g, o], batch)
-            bias[g, o] = np.float32(0)
-            for y in range(height - EDGE):
-                row = spread[g, o, EDGE + y][EDGE * batch : EDGE * batch + wide]
-                bias[g, o] += _sum(row)
-                for c in range(x.shape[1]):
-                    _add_products(weight[g, o, c], row, x[g, c], y, batch)
+            bias[g, o] = _sum(grad[g, o], place[g, o])
+        for o in range(0, weight.shape[1], 2):
+            other = min(o + 1, weight.shape[1] - 1)
+            for c in range(x.shape[1]):
+                sums[:] = np.float32(0)
+                for y in range(x.shape[2] - EDGE):
+                    one, two = spread[g, o, EDGE + y][wide], spread[g, other, EDGE + y][wide]
+                    _add_products(sums, one, two, x[g, c], y, batch)
+                weight[g, o, c] = sums[0]
+                weight[g, other, c] = sums[1]
 
 
 @njit(error_model="numpy", cache=True, nogil=True)
@@ -134,20 +155,27 @@ def _unpool(grad: Floats, place: Bytes, spread: Floats, batch: int) -> None:
 
 
 @njit(fastmath=True, error_model="numpy", cache=True, nogil=True)
-def _sum(x: Floats) -> Any:
+def _sum(grad: Floats, place: Bytes) -> Any:
+    """The sum of the gradients that reach a pixel."""
     total = np.float32(0)
-    for i in range(len(x)):
-        total += x[i]
+    for y in range(len(grad)):
+        row, where = grad[y], place[y]
+        for i in range(len(row)):
+            total += row[i] if where[i] < 4 else np.float32(0)
     return total
 
 
 @njit(error_model="numpy", cache=True, nogil=True)
 def to_input(first: int, last: int, spread: Floats, turned: Floats, out: Floats, batch: int) -> None:
     """Write the gradient of the input of some groups: a convolution with the filters turned round, `(C, O, 5, 5)`."""
+    spare = np.empty(out.shape[3], np.float32)
     for g in range(first, last):
         out[g] = np.float32(0)
-        for c in range(out.shape[1]):
+        for c in range(0, out.shape[1], 2):
+            other = min(c + 1, out.shape[1] - 1)
             for y in range(out.shape[2]):
+                second = spare if other == c else out[g, other, y]
                 top, bottom = max(EDGE - y, 0), min(SIDE, spread.shape[2] - EDGE - y)  # beyond are the border's zeros
                 for o in range(spread.shape[1]):
-                    _add_rows(out[g, c, y], spread[g, o], y, turned[c, o], batch, top, bottom)
+                    one, two = turned[c, o], turned[other, o]
+                    _add_rows(out[g, c, y], second, spread[g, o], y, one, two, batch, top, bottom)
