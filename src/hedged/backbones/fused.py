@@ -52,15 +52,11 @@ class _ConvolvePoolRelu(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
-        from hedged.compiled.convolution import EDGE, to_input, to_weight
+        from hedged.compiled.convolution import backward
 
         x, weight, place = ctx.saved_tensors
-        groups, _, height, width = x.shape
-        spread = torch.empty(groups, len(weight), height + EDGE, width + EDGE * GROUP)
-        by_group, bias = torch.empty(groups, *weight.shape), torch.empty(groups, len(weight))
-        share(to_weight, groups, 1, x, grads[0].contiguous(), place, spread, by_group, bias, GROUP)
-        to_x = None
-        if ctx.needs_input_grad[0]:
-            to_x = torch.empty_like(x)
-            share(to_input, groups, 1, spread, weight.flip(2, 3).transpose(0, 1).contiguous(), to_x, GROUP)
-        return to_x, by_group.sum(0), bias.sum(0)
+        by_group, bias = torch.empty(len(x), *weight.shape), torch.empty(len(x), len(weight))
+        to_x = torch.empty_like(x) if ctx.needs_input_grad[0] else x[:0]
+        turned = weight.flip(2, 3).transpose(0, 1).contiguous()
+        share(backward, len(x), 1, x, grads[0].contiguous(), place, turned, by_group, bias, to_x, GROUP)
+        return to_x if ctx.needs_input_grad[0] else None, by_group.sum(0), bias.sum(0)

@@ -108,42 +108,52 @@ def forward(
 
 
 @njit(error_model="numpy", cache=True, nogil=True)
-def to_weight(
+def backward(
     first: int,
     last: int,
     x: Floats,
     grad: Floats,
     place: Bytes,
-    spread: Floats,
-    weight: Floats,
-    bias: Floats,
+    turned: Floats,
+    to_weight: Floats,
+    to_bias: Floats,
+    to_x: Floats,
     batch: int,
 ) -> None:
-    """Write the gradients of weight and bias that some groups contribute, `(G, O, C, 5, 5)` and `(G, O)`.
+    """Write the gradients that some groups contribute to weight and bias, `(G, O, C, 5, 5)` and `(G, O)`, and that of x.
 
-    On the way it writes `spread`, the gradient of the convolution with a border of 4 zeros: `(G, O, H + 4, (W + 4)·B)`.
+    `turned` are the filters turned round, `(C, O, 5, 5)`. Without any `to_x` (G = 0) the gradient of x is left out.
     """
-    wide = slice(EDGE * batch, x.shape[3])
-    sums = np.empty((2, SIDE, SIDE), np.float32)
+    _, _, height, width = x.shape
+    spread = np.zeros((place.shape[1], height + EDGE, width + EDGE * batch), np.float32)
     for g in range(first, last):
-        for o in range(weight.shape[1]):
-            _unpool(grad[g, o], place[g, o], spread[g, o], batch)
-            bias[g, o] = _sum(grad[g, o], place[g, o])
-        for o in range(0, weight.shape[1], 2):
-            other = min(o + 1, weight.shape[1] - 1)
-            for c in range(x.shape[1]):
-                sums[:] = np.float32(0)
-                for y in range(x.shape[2] - EDGE):
-                    one, two = spread[g, o, EDGE + y][wide], spread[g, other, EDGE + y][wide]
-                    _add_products(sums, one, two, x[g, c], y, batch)
-                weight[g, o, c] = sums[0]
-                weight[g, other, c] = sums[1]
+        for o in range(len(spread)):
+            _unpool(grad[g, o], place[g, o], spread[o], batch)
+            to_bias[g, o] = _sum(grad[g, o], place[g, o])
+        _to_weight(x[g], spread, to_weight[g], batch)
+        if len(to_x):
+            _to_x(spread, turned, to_x[g], batch)
+
+
+@njit(error_model="numpy", cache=True, nogil=True)
+def _to_weight(x: Floats, spread: Floats, out: Floats, batch: int) -> None:
+    """From `spread`, the gradient of the convolution with a border of 4 zeros: `(O, H + 4, (W + 4)·B)`."""
+    wide = slice(EDGE * batch, x.shape[2])
+    sums = np.empty((2, SIDE, SIDE), np.float32)
+    for o in range(0, len(spread), 2):
+        other = min(o + 1, len(spread) - 1)
+        for c in range(len(x)):
+            sums[:] = np.float32(0)
+            for y in range(x.shape[1] - EDGE):
+                one, two = spread[o, EDGE + y][wide], spread[other, EDGE + y][wide]
+                _add_products(sums, one, two, x[c], y, batch)
+            out[o, c] = sums[0]
+            out[other, c] = sums[1]
 
 
 @njit(error_model="numpy", cache=True, nogil=True)
 def _unpool(grad: Floats, place: Bytes, spread: Floats, batch: int) -> None:
-    """Put each gradient where the largest pixel was, zeros elsewhere."""
-    spread[:] = np.float32(0)
+    """Put each gradient where the largest pixel was, zeros at the other three."""
     for y in range(grad.shape[0]):
         for x in range(grad.shape[1] // batch):
             given, where = grad[y][x * batch : (x + 1) * batch], place[y][x * batch : (x + 1) * batch]
@@ -166,16 +176,14 @@ def _sum(grad: Floats, place: Bytes) -> Any:
 
 
 @njit(error_model="numpy", cache=True, nogil=True)
-def to_input(first: int, last: int, spread: Floats, turned: Floats, out: Floats, batch: int) -> None:
-    """Write the gradient of the input of some groups: a convolution with the filters turned round, `(C, O, 5, 5)`."""
-    spare = np.empty(out.shape[3], np.float32)
-    for g in range(first, last):
-        out[g] = np.float32(0)
-        for c in range(0, out.shape[1], 2):
-            other = min(c + 1, out.shape[1] - 1)
-            for y in range(out.shape[2]):
-                second = spare if other == c else out[g, other, y]
-                top, bottom = max(EDGE - y, 0), min(SIDE, spread.shape[2] - EDGE - y)  # beyond are the border's zeros
-                for o in range(spread.shape[1]):
-                    one, two = turned[c, o], turned[other, o]
-                    _add_rows(out[g, c, y], second, spread[g, o], y, one, two, batch, top, bottom)
+def _to_x(spread: Floats, turned: Floats, out: Floats, batch: int) -> None:
+    """A convolution with the filters turned round."""
+    out[:] = np.float32(0)
+    spare = np.empty(out.shape[2], np.float32)
+    for c in range(0, len(out), 2):
+        other = min(c + 1, len(out) - 1)
+        for y in range(out.shape[1]):
+            second = spare if other == c else out[other, y]
+            top, bottom = max(EDGE - y, 0), min(SIDE, spread.shape[1] - EDGE - y)  # beyond are the border's zeros
+            for o in range(len(spread)):
+                _add_rows(out[c, y], second, spread[o], y, turned[c, o], turned[other, o], batch, top, bottom)
