@@ -23,6 +23,8 @@ from hedged.match import match_probability, self_mismatch
 
 FORMAT = 1
 DESCRIPTION, WEIGHTS = "model.json", "model.safetensors"
+SHIPS = "hedged:"  # before the name of a model that comes with the package
+MODELS = Path(__file__).parent / "models"
 
 
 @final
@@ -91,13 +93,24 @@ class Embedder(nn.Module):
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """The embedder saved in a folder, or a clear refusal."""
-        folder = Path(folder)
+        """The embedder saved in a folder, or one that ships, by name: `Embedder.load("hedged:ndigit-2d")`."""
+        folder = _shipped(str(folder)) if str(folder).startswith(SHIPS) else Path(folder)
         architecture, notes = _read_description(folder)
         embedder = cls.new(architecture, seed=0)
         embedder.notes = notes
         _load_weights(embedder, folder / WEIGHTS)
         return embedder.eval()
+
+
+def shipped_models() -> list[str]:
+    """The names under which trained models ship."""
+    return [SHIPS + path.parent.name for path in sorted(MODELS.glob(f"*/{DESCRIPTION}"))]
+
+
+def _shipped(name: str) -> Path:
+    if name not in shipped_models():
+        raise RunError(f"no model ships as {name}: there are {', '.join(shipped_models())}, or give a folder")
+    return MODELS / name.removeprefix(SHIPS)
 
 
 def _read_description(folder: Path) -> tuple[Architecture, dict[str, Any]]:

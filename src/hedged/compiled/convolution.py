@@ -120,7 +120,7 @@ def backward(
     to_x: Floats,
     batch: int,
 ) -> None:
-    """Write the gradients that some groups contribute to weight and bias, `(G, O, C, 5, 5)` and `(G, O)`, and that of x.
+    """Write what some groups contribute to the gradients of weight `(G, O, C, 5, 5)` and bias `(G, O)`, and that of x.
 
     `turned` are the filters turned round, `(C, O, 5, 5)`. Without any `to_x` (G = 0) the gradient of x is left out.
     """

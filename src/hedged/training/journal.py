@@ -46,6 +46,15 @@ def _step(line: str) -> int:
         return 0
 
 
+def last_step(path: Path) -> int:
+    """The last step that a log tells of; 0 if there is none."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return 0
+    return max(map(_step, lines[-2:]), default=0)
+
+
 @torch.no_grad()
 def describe(step: int, loss: LossParts, z: Distribution, curve: MatchCurve) -> dict[str, Any]:
     """Loss parts, the curve, and how the batch's embeddings are spread."""

@@ -1,0 +1,122 @@
+"""`hedged paper`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hedged.cli.output import Json, examples, print_json, print_table
+from hedged.errors import ConfigError, RunError
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A table or figure: see `hedged paper list`.")]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of models and results.")]
+OUT = Path("runs/paper")
+COMMITTED = Path("results/paper")
+
+
+@app.callback()
+def paper() -> None:
+    """The tables and figures of the paper, made again."""
+
+
+@app.command("list", epilog=examples("hedged paper list"))
+def list_all(as_json: Json = False) -> None:
+    """List the tables and figures."""
+    from hedged.paper.catalogue import FIGURES, NAMES, TABLES, exhibit
+    from hedged.paper.workers import together
+
+    rows = []
+    for name in NAMES:
+        shown = exhibit(name)
+        kind = "table" if name in TABLES else "figure" if name in FIGURES else "text"
+        rows.append((name, kind, len(together(shown.needs({}))), shown.title))
+    if as_json:
+        print_json([dict(zip(("name", "kind", "models", "title"), row, strict=True)) for row in rows])
+        return
+    print_table("Tables and figures", ("name", "kind", "models", "title"), [tuple(map(str, row)) for row in rows])
+
+
+@app.command(
+    "run",
+    epilog=examples(
+        "hedged paper run main-task --only digits=2,dim=2",
+        "hedged paper run embeddings-2d",
+        "hedged paper run all --jobs 4",
+    ),
+)
+def run(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A table or figure, or all.")],
+    only: Annotated[
+        str, typer.Option("--only", metavar="KEY=VALUE,…", help="Only these cells of a table, such as digits=2,dim=2.")
+    ] = "",
+    out: Out = OUT,
+    jobs: Annotated[
+        int, typer.Option("--jobs", min=1, metavar="N", help="Models at a time, one thread each. [one a core]")
+    ] = os.cpu_count() or 1,
+) -> None:
+    """Train what a table or figure needs, measure it, and write DIR/NAME.json or DIR/NAME.png.
+
+    Models are kept in DIR/models under the hash of their config, and shared: what is there is not trained again, and
+    what was interrupted is gone on with. `run all` makes everything, and DIR/README.md with all numbers beside the
+    paper's.
+    """
+    from hedged.files import make_folder
+    from hedged.paper.catalogue import NAMES, exhibit
+    from hedged.paper.page import write_page
+    from hedged.paper.shelf import Shelf
+    from hedged.paper.workers import fill
+
+    wanted = [exhibit(each) for each in (NAMES if name == "all" else (name,))]
+    chosen = _chosen(only)
+    if name == "all" and chosen:
+        raise ConfigError("--only chooses cells of one table: name the table instead of all")
+    make_folder(out)
+    shelf = Shelf(out / "models")
+    fill(shelf, [need for shown in wanted for need in shown.needs(chosen)], jobs)
+    for shown in wanted:
+        for path in shown.write(shelf, out, chosen):
+            print(path)
+    if name == "all":
+        print(write_page(shelf, out))
+    else:
+        _show(name, out)
+
+
+@app.command("show", epilog=examples("hedged paper show main-task", "hedged paper show kl --json"))
+def show(name: Name, out: Out = OUT, as_json: Json = False) -> None:
+    """Show the numbers of a table or figure beside the paper's: those in DIR, else those that the project committed."""
+    from hedged.paper.catalogue import exhibit
+
+    exhibit(name)
+    for folder in (out, COMMITTED):
+        if (folder / f"{name}.json").exists() or (folder / f"{name}.png").exists():
+            _show(name, folder, as_json)
+            return
+    raise RunError(f"{name} is neither in {out} nor in {COMMITTED}: make it with `hedged paper run {name}`")
+
+
+def _show(name: str, folder: Path, as_json: bool = False) -> None:
+    from hedged.paper.page import load_cells, rows
+
+    cells = load_cells(folder, name)
+    if as_json:
+        print_json(cells)
+        return
+    if (picture := folder / f"{name}.png").exists():
+        print(f"picture: {picture}")
+    if cells:
+        header, lines = rows(cells)
+        print_table(f"{name}, from {folder}", header, lines)
+
+
+def _chosen(only: str) -> dict[str, str]:
+    pairs = [part.partition("=") for part in only.split(",") if part.strip()]
+    for key, equals, value in pairs:
+        if not (key.strip() and equals and value.strip()):
+            raise ConfigError(f"--only takes key=value,…, such as digits=2,dim=2, got {only!r}")
+    return {key.strip(): value.strip() for key, _, value in pairs}

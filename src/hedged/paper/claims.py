@@ -1,0 +1,220 @@
+"""The claims of the paper's text, each as a line that holds or does not, with the numbers that say so."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, median
+from typing import final
+
+import torch
+
+from hedged.errors import ConfigError
+from hedged.evaluation import Condition
+from hedged.files import write_json
+from hedged.metrics import Vote, axis_alignment
+from hedged.paper import centroids, kl_ellipsoids, main_task, soft_contrastive
+from hedged.paper.exhibits import Exhibit, Only
+from hedged.paper.numbers import BLOCKS, Metric, Model
+from hedged.paper.recipe import recipe
+from hedged.paper.shelf import Need, Shelf, Test
+from hedged.report.space import Space
+from hedged.training import Config
+
+MANY = 10  # dimensions, at which "all methods perform almost perfectly"
+HEDGED: tuple[Model, ...] = ("mog-1", "mog-2")
+GRID: tuple[tuple[Condition, Condition], ...] = (("clean", "clean"), ("clean", "corrupt"), ("corrupt", "clean"))
+
+
+@final
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says, whether it holds here, and why."""
+
+    text: str
+    holds: bool
+    evidence: str
+
+
+@final
+@dataclass(frozen=True)
+class Claims(Exhibit):
+    """Lines of the text that are neither a table nor a figure."""
+
+    name: str = "claims"
+    title: str = "The claims of the text"
+
+    def needs(self, only: Only) -> list[Need]:
+        if only:
+            raise ConfigError("--only chooses cells of a table; claims are made all at once: leave it out")
+        others = (main_task, soft_contrastive, centroids, kl_ellipsoids)
+        shown = [need for module in others for need in module.EXHIBIT.needs({})]
+        return [*shown, *(Need(_many(model), ("seen",)) for model in ("point", "mog-1"))]
+
+    def write(self, shelf: Shelf, folder: Path, only: Only) -> list[Path]:
+        path = folder / f"{self.name}.json"
+        write_json(path, [asdict(claim) for claim in claims(shelf)])
+        return [path]
+
+
+def _many(model: Model) -> Config:
+    return recipe(2, MANY, model)
+
+
+def claims(shelf: Shelf) -> Iterator[Claim]:
+    yield _hedging_helps_most_when_corrupt(shelf)
+    yield _soft_bounds_hard(shelf)
+    yield _eta_tells_corrupt(shelf)
+    yield _eta_tells_within_clean(shelf)
+    yield _distance_is_a_poor_proxy(shelf)
+    yield _axes_are_aligned(shelf)
+    yield _beta_widens(shelf)
+    yield _novelty_matters_less(shelf)
+    yield _many_dimensions_are_enough(shelf)
+    yield _a_gaussian_costs_little(shelf)
+
+
+def _configs(model: Model) -> list[Config]:
+    return [recipe(digits, dim, model, seed) for digits, dim in BLOCKS for seed in range(main_task.SEEDS)]
+
+
+def _gain(shelf: Shelf, metric: Metric, gallery: Condition, probe: Condition) -> float:
+    """How much better one Gaussian is than a point, on average over all blocks."""
+    vote: Vote | None = "majority" if metric == "knn_accuracy" else None
+
+    def mean(model: Model) -> float:
+        return fmean(shelf.value(config, "seen", metric, gallery, probe, vote) for config in _configs(model))
+
+    return mean("mog-1") - mean("point")
+
+
+def _hedging_helps_most_when_corrupt(shelf: Shelf) -> Claim:
+    ap = [_gain(shelf, "verification_ap", c, c) for c in ("clean", "corrupt")]
+    knn = [_gain(shelf, "knn_accuracy", c, "clean") for c in ("clean", "corrupt")]
+    return Claim(
+        "Hedged beats point, most on corrupt inputs",
+        ap[1] > max(ap[0], 0) and knn[1] > max(knn[0], 0),
+        f"one Gaussian less point, mean of 4 settings: AP {ap[0]:+.3f} clean, {ap[1]:+.3f} corrupt; "
+        f"KNN {knn[0]:+.3f} clean gallery, {knn[1]:+.3f} corrupt gallery",
+    )
+
+
+def _soft_bounds_hard(shelf: Shelf) -> Claim:
+    cells = soft_contrastive.EXHIBIT.numbers(shelf)
+
+    def of(objective: str, metric: str, gallery: str) -> list[float]:
+        wanted = (objective, metric, gallery)
+        return [c["measured"] for c in cells if (c["objective"], c["metric"], c["gallery"]) == wanted]
+
+    rows = [(metric, gallery) for metric in ("verification_ap", "knn_accuracy") for gallery in ("clean", "corrupt")]
+    gaps = [of("soft-contrastive", *row)[0] - max(of("contrastive", *row)) for row in rows]
+    told = ", ".join(f"{gap:+.3f}" for gap in gaps)
+    return Claim(
+        "Soft contrastive bounds contrastive from above, whatever the margin",
+        min(gaps) >= 0,
+        f"soft less the best margin: {told} (AP clean, AP corrupt, KNN clean, KNN corrupt)",
+    )
+
+
+def _eta_tells_corrupt(shelf: Shelf) -> Claim:
+    found = [shelf.measured(c, "seen")["asides"] for model in HEDGED for c in _configs(model)]
+    auroc, twins = ([aside[key] for aside in found] for key in ("uncertainty_auroc", "twin_order"))
+    return Claim(
+        "η separates corrupt from clean images",
+        min(auroc) > 0.75,
+        f"AUROC {min(auroc):.2f} to {max(auroc):.2f} over {len(found)} models; the corrupt twin has the higher η in "
+        f"{min(twins):.0%} to {max(twins):.0%} of pairs",
+    )
+
+
+def _eta_tells_within_clean(shelf: Shelf) -> Claim:
+    configs = _configs("mog-1")
+    ap = [shelf.value(c, "seen", "ap_correlation", "clean", "clean") for c in configs]
+    knn = [shelf.value(c, "seen", "knn_correlation", "clean", "clean", "majority") for c in configs]
+    return Claim(
+        "η tells of errors within clean images alone",
+        min(ap) > 0.3 and min(knn) > 0.3,
+        f"τ with AP {min(ap):.2f} to {max(ap):.2f}, with KNN {min(knn):.2f} to {max(knn):.2f}, {len(configs)} models",
+    )
+
+
+def _distance_is_a_poor_proxy(shelf: Shelf) -> Claim:
+    def by_distance(grid: tuple[Condition, Condition]) -> float:
+        key = f"{grid[0]}/{grid[1]}"
+        return fmean(shelf.measured(c, "seen")["asides"]["distance_knn_correlation"][key] for c in _configs("point"))
+
+    def by_eta(grid: tuple[Condition, Condition]) -> float:
+        return fmean(shelf.value(c, "seen", "knn_correlation", *grid, "plurality") for c in _configs("mog-1"))
+
+    pairs = [(by_distance(grid), by_eta(grid)) for grid in GRID]
+    told = "; ".join(f"{d:.2f} against {e:.2f}" for d, e in pairs)
+    return Claim(
+        "The distance to the nearest neighbour is a poor proxy of uncertainty for point embeddings",
+        all(d < e for d, e in pairs),
+        f"mean τ of KNN with that distance (point) against that with η (one Gaussian): {told} "
+        "(clean probes among clean, corrupt among clean, clean among corrupt)",
+    )
+
+
+def _axes_are_aligned(shelf: Shelf) -> Claim:
+    point, hedged = (axis_alignment(Space(shelf.evaluation(c)).centroids).score for c in centroids.EXHIBIT.configs())
+    return Claim(
+        "Hedged embeddings lay out the digits along the axes",
+        hedged > point,
+        f"share of variance along its axis that a digit explains: {hedged:.2f} hedged, {point:.2f} point",
+    )
+
+
+def _beta_widens(shelf: Shelf) -> Claim:
+    cells = kl_ellipsoids.EXHIBIT.numbers(shelf)
+    widths = [c["measured"] for c in cells if c["metric"] == "standard_deviation" and c["probe"] == "corrupt"]
+    return Claim(
+        "A higher β widens the embeddings",
+        widths == sorted(widths) and len(widths) == len(kl_ellipsoids.BETAS),
+        f"mean σ of corrupt images from β = 1e-6 to 1e-2: {', '.join(f'{w:.3g}' for w in widths)}",
+    )
+
+
+def _novelty_matters_less(shelf: Shelf) -> Claim:
+    def mean_eta(test: Test, condition: Condition) -> float:
+        return fmean(shelf.measured(c, test)["asides"]["uncertainty"][condition] for c in _configs("mog-1"))
+
+    seen, unseen, corrupt = mean_eta("seen", "clean"), mean_eta("unseen", "clean"), mean_eta("seen", "corrupt")
+    return Claim(
+        "Novel classes raise η less than occlusion does",
+        unseen - seen < corrupt - seen,
+        f"mean η: {seen:.3f} seen and clean, {unseen:.3f} unseen and clean, {corrupt:.3f} seen and corrupt",
+    )
+
+
+def _many_dimensions_are_enough(shelf: Shelf) -> Claim:
+    told, all_high = [], True
+    for model in ("point", "mog-1"):
+        ap = shelf.value(_many(model), "seen", "verification_ap", "clean", "clean")
+        knn = shelf.value(_many(model), "seen", "knn_accuracy", "clean", "clean", "majority")
+        all_high &= min(ap, knn) > 0.95
+        told.append(f"{model}: AP {ap:.3f}, KNN {knn:.3f}")
+    return Claim(f"With more dimensions (D = {MANY}) all methods come near perfection", all_high, "; ".join(told))
+
+
+def _a_gaussian_costs_little(shelf: Shelf) -> Claim:
+    point, gaussian = (shelf.evaluation(recipe(2, 2, model)) for model in ("point", "mog-1"))
+    images = point.data.clean(torch.arange(2_000))
+    times: dict[str, list[float]] = {"point": [], "gaussian": []}
+    for _ in range(7):
+        for name, evaluation in (("point", point), ("gaussian", gaussian)):
+            begun = time.perf_counter()
+            evaluation.embedder.embed(images)
+            times[name].append(time.perf_counter() - begun)
+    ratio = median(times["gaussian"]) / median(times["point"])
+    size = gaussian.embeddings["clean"].pack().nbytes / point.embeddings["clean"].pack().nbytes
+    return Claim(
+        "A Gaussian costs about the time of a point and twice its storage",
+        ratio < 1.1 and abs(size - 2) < 0.1,
+        f"{ratio:.2f} times the time to embed 2,000 images (medians of 7), {size:.1f} times the bytes",
+    )
+
+
+EXHIBIT = Claims()

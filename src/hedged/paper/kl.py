@@ -1,0 +1,11 @@
+"""The table of the KL term: β = 0 against β = 10⁻⁴."""
+
+from hedged.paper.exhibits import Series, Table
+from hedged.paper.numbers import TABLES
+
+EXHIBIT = Table(
+    name="kl",
+    title="One Gaussian without the KL term and with it",
+    cells=TABLES["kl"],
+    series=(Series(),),
+)

@@ -1,0 +1,12 @@
+"""The table of plurality voting: clean and corrupt galleries, clean and corrupt probes."""
+
+from hedged.paper import main_task
+from hedged.paper.exhibits import Table
+from hedged.paper.numbers import TABLES
+
+EXHIBIT = Table(
+    name="knn-plurality",
+    title="Identification by the plurality of 5 neighbours",
+    cells=TABLES["knn-plurality"],
+    series=main_task.EXHIBIT.series,
+)

@@ -1,0 +1,191 @@
+"""All results on one page: every table beside the paper's numbers, the claims of the text, and how they were made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from hedged.files import write_text
+from hedged.paper.catalogue import CLAIMS, FIGURES, NAMES, TABLES, exhibit
+from hedged.paper.measurements import Cell
+from hedged.paper.shelf import Shelf
+from hedged.paper.workers import together
+
+ACCURACIES = ("verification_ap", "knn_accuracy")
+CORRELATIONS = ("ap_correlation", "knn_correlation")
+ALLOWED = {**dict.fromkeys(ACCURACIES, 0.005), **dict.fromkeys(CORRELATIONS, 0.10)}  # below the paper's
+SPLITS = {
+    "seen": "Test numbers that were trained on, of new digits (`number` split, seen): the main comparison",
+    "unseen": "Numbers that were never trained on (`number` split, unseen)",
+    "all": "Both together (`number` split, all)",
+    "instance": "All numbers trained on and tested (`instance` split)",
+}
+MEASURES = {
+    "verification_ap": "Verification AP",
+    "knn_accuracy": "KNN accuracy",
+    "ap_correlation": "τ of η and AP",
+    "knn_correlation": "τ of η and KNN",
+}
+
+
+def load_cells(folder: Path, name: str) -> list[Cell]:
+    path = folder / f"{name}.json"
+    cells: list[Cell] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    return cells
+
+
+def rows(cells: Sequence[Cell]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Header and lines of a plain list of cells: what varies, then the numbers."""
+    numbers = [key for key in ("paper", "measured", "std", "seeds") if any(key in cell for cell in cells)]
+    keys = list(dict.fromkeys(key for cell in cells for key in cell if key not in numbers))
+    shown = [key for key in keys if len({json.dumps(cell.get(key)) for cell in cells}) > 1]
+    lines = [tuple(_text(cell.get(key)) for key in (*shown, *numbers)) for cell in cells]
+    return (*shown, *numbers), lines
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}" if abs(value) >= 1e-3 or value == 0 else f"{value:g}"
+    return "" if value is None else str(value)
+
+
+def is_met(cell: Cell) -> bool:
+    """Whether a cell is at the paper's number, up to what the issue of chance allows."""
+    return bool(cell["measured"] >= cell["paper"] - ALLOWED[cell["metric"]])
+
+
+def main_cells(folder: Path, metrics: Sequence[str]) -> list[tuple[str, Cell]]:
+    """The cells of the main comparison, with the table of each."""
+    return [
+        (name, cell)
+        for name in TABLES
+        for cell in load_cells(folder, name)
+        if cell["metric"] in metrics and cell["split"] == "seen"
+    ]
+
+
+def write_page(shelf: Shelf, folder: Path, path: Path | None = None) -> Path:
+    """All results of a folder as Markdown: its README.md unless told."""
+    path = path or folder / "README.md"
+    write_text(path, "\n".join(_page(shelf, folder, path)) + "\n")
+    return path
+
+
+def _page(shelf: Shelf, folder: Path, path: Path) -> Iterator[str]:
+    yield from ("# The paper, made again", "")
+    yield from _told(shelf)
+    yield from _summary(folder)
+    for name in TABLES:
+        yield from _table_section(folder, name)
+    yield from _claims_section(folder)
+    yield from ("## Figures", "")
+    for name in FIGURES:
+        if (folder / f"{name}.png").exists():
+            picture = (folder / f"{name}.png").relative_to(path.parent)
+            yield from (f"### {name}", "", exhibit(name).title + ".", "", f"![{exhibit(name).title}]({picture})", "")
+
+
+def _told(shelf: Shelf) -> Iterator[str]:
+    needs = together(need for name in NAMES for need in exhibit(name).needs({}))
+    made = [shelf.made(need.config) for need in needs]
+    seconds = [each["seconds"] for each in made if each["seconds"]]
+    commits = sorted({each["commit"] for each in made if each["commit"]})
+    steps = sorted({need.config.train.steps for need in needs})
+    yield "Made by `hedged paper run all`; a single table by `hedged paper run NAME`."
+    yield ""
+    yield f"* {len(needs)} models of {', '.join(f'{n:,}' for n in steps)} steps each; the paper trains 500,000."
+    if seconds:
+        yield (
+            f"* A model takes {sorted(seconds)[len(seconds) // 2] / 60:.1f} minutes (median) on one core, "
+            f"two at a time; all together {sum(seconds) / 3600:.1f} core-hours of training."
+        )
+    if commits:
+        yield f"* Trained at commit {', '.join(commits)}."
+    yield "* Settings: `src/hedged/configs/paper.toml`, chosen on held-out training digits (docs/recipe.md)."
+    yield ""
+
+
+def _summary(folder: Path) -> Iterator[str]:
+    yield from ("## In short", "")
+    for kind, metrics in (("accuracies", ACCURACIES), ("correlations", CORRELATIONS)):
+        cells = main_cells(folder, metrics)
+        if not cells:
+            continue
+        below = [(name, cell) for name, cell in cells if not is_met(cell)]
+        slack = ALLOWED[metrics[0]]
+        yield f"{len(cells) - len(below)} of {len(cells)} {kind} are at or above the paper’s less {slack}."
+        if below:
+            yield from ("", "Below it:", "")
+            yield from _markdown(*rows([{"table": name, **cell} for name, cell in below]))
+        yield ""
+
+
+def _table_section(folder: Path, name: str) -> Iterator[str]:
+    cells = load_cells(folder, name)
+    if not cells:
+        return
+    yield from (f"## {name}", "", exhibit(name).title + ".", "", f"`hedged paper run {name}`", "")
+    if name == "dataset":
+        yield from _markdown(*rows(cells))
+        yield ""
+        return
+    for split, words in SPLITS.items():
+        if of_split := [cell for cell in cells if cell["split"] == split]:
+            yield from (words + ".", "")
+            yield from _grid(of_split)
+            yield ""
+    if variants := load_cells(folder, f"{name}-variants"):
+        yield from ("Variants of the recipe:", "")
+        yield from _markdown(*rows(variants))
+        yield ""
+
+
+def _grid(cells: Sequence[Cell]) -> Iterator[str]:
+    """A row a measurement, a column a model: measured, then the paper's; bold where at or above it."""
+    columns = list(dict.fromkeys(_column(cell) for cell in cells))
+    lines = list(dict.fromkeys(_line(cell) for cell in cells))
+    found = {(_line(cell), _column(cell)): cell for cell in cells}
+    seeds = sorted({cell["seeds"] for cell in cells})
+    table = [
+        (line, *(_beside(found[line, column]) if (line, column) in found else "" for column in columns))
+        for line in lines
+    ]
+    yield from _markdown(("", *columns), table)
+    yield ""
+    yield f"Measured (paper), mean of {' or '.join(map(str, seeds))} seed{'s' if seeds != [1] else ''}."
+
+
+def _column(cell: Cell) -> str:
+    beta = f" β={cell['beta']:g}" if cell.get("beta") == 0 else ""
+    return f"N={cell['digits']} D={cell['dim']} {cell['model']}{beta}"
+
+
+def _line(cell: Cell) -> str:
+    name, gallery, probe = MEASURES[cell["metric"]], cell["gallery"], cell["probe"]
+    where = gallery if cell["metric"] in ("verification_ap", "ap_correlation") else f"{gallery} gallery, {probe} probe"
+    return f"{name}, {where}" + (f", {cell['vote']}" if "vote" in cell else "")
+
+
+def _beside(cell: Cell) -> str:
+    digits = 3 if cell["metric"] in ACCURACIES else 2
+    measured = f"{cell['measured']:.{digits}f}"
+    bold = "**" if round(cell["measured"], digits) >= round(cell["paper"], digits) else ""
+    spread = f" ± {cell['std']:.{digits}f}" if cell["seeds"] > 1 else ""
+    return f"{bold}{measured}{bold}{spread} ({cell['paper']:.{digits}f})"
+
+
+def _claims_section(folder: Path) -> Iterator[str]:
+    if lines := load_cells(folder, CLAIMS):
+        yield from ("## The claims of the text", "")
+        told = [(claim["text"], "yes" if claim["holds"] else "**no**", claim["evidence"]) for claim in lines]
+        yield from _markdown(("claim", "holds", "what says so"), told)
+        yield ""
+
+
+def _markdown(header: Sequence[str], lines: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield "| " + " | ".join(header) + " |"
+    yield "|" + "---|" * len(header)
+    for line in lines:
+        yield "| " + " | ".join(line) + " |"

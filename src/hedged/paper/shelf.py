@@ -1,0 +1,144 @@
+"""Trained models on a shelf: one folder each, found again by the hash of its config; what was measured lies beside."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, final
+
+from hedged.data import NDigit, NDigitSplits
+from hedged.embedder import DESCRIPTION, Embedder
+from hedged.errors import RunError
+from hedged.evaluation import Condition, Evaluation
+from hedged.files import write_json
+from hedged.metrics import Vote
+from hedged.paper.measurements import measure, measure_sampled
+from hedged.paper.numbers import Metric
+from hedged.training import Config, build_data, train
+from hedged.training import checkpoint as checkpoints
+
+Test = Literal["instance", "seen", "unseen", "all"]
+MAIN: dict[str, Test] = {"number": "seen", "instance": "instance"}  # the test set that stands for a split
+Measured = Test | Literal["sampled"]
+SAMPLED: Literal["sampled"] = "sampled"
+MADE = "made.json"
+
+logger = logging.getLogger("hedged")
+
+
+@final
+@dataclass(frozen=True)
+class Need:
+    """A model that must be trained, and what to measure: test sets, or `SAMPLED`, the main one with samples."""
+
+    config: Config
+    tests: tuple[Measured, ...] = ()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Shelf:
+    """The models under a folder."""
+
+    folder: Path
+
+    def place(self, config: Config) -> Path:
+        return self.folder / config.fingerprint()
+
+    def has(self, need: Need) -> bool:
+        """Whether nothing is left to do for a need."""
+        place = self.place(need.config)
+        return (place / DESCRIPTION).exists() and all(self._file(need.config, test).exists() for test in need.tests)
+
+    def fill(self, need: Need) -> None:
+        """Train the model if it is not there, going on where an earlier attempt stopped, and measure it."""
+        place = self.place(need.config)
+        if not (place / DESCRIPTION).exists():
+            begun = time.monotonic()
+            resume = (place / checkpoints.FILE).exists()
+            train(need.config, _data(need.config).train, place, resume)
+            made = {"seconds": None if resume else time.monotonic() - begun, "commit": _commit()}
+            write_json(place / MADE, made)
+        for test in need.tests:
+            if not self._file(need.config, test).exists():
+                write_json(self._file(need.config, test), self._measure(need.config, test))
+
+    def _measure(self, config: Config, what: Measured) -> dict[str, Any]:
+        if what == SAMPLED:
+            return measure_sampled(self.evaluation(config))
+        return measure(self.evaluation(config, what))
+
+    def measured(self, config: Config, test: Measured) -> dict[str, Any]:
+        """What `hedged.paper.measurements` found."""
+        content: dict[str, Any] = json.loads(self._file(config, test).read_text(encoding="utf-8"))
+        return content
+
+    def value(
+        self,
+        config: Config,
+        test: Test,
+        metric: Metric,
+        gallery: Condition,
+        probe: Condition,
+        vote: Vote | None = None,
+    ) -> float:
+        """One number of those."""
+        wanted = (metric, gallery, probe, vote)
+        keys = ("metric", "gallery", "probe", "vote")
+        cells = self.measured(config, test)["cells"]
+        return next(float(cell["measured"]) for cell in cells if tuple(map(cell.get, keys)) == wanted)
+
+    def embedder(self, config: Config) -> Embedder:
+        return _load(self.place(config))
+
+    def evaluation(self, config: Config, test: Test | None = None) -> Evaluation:
+        """The model on a test set, the main one of its split unless told; each is kept while it is in use."""
+        return _evaluate(self.place(config), config, test or MAIN[config.data.split])
+
+    def made(self, config: Config) -> dict[str, Any]:
+        """The `seconds` that training took, None if it was interrupted, and the `commit` of the code, if known."""
+        path = self.place(config) / MADE
+        unknown = {"seconds": None, "commit": None}
+        return unknown | json.loads(path.read_text(encoding="utf-8")) if path.exists() else unknown
+
+    def _file(self, config: Config, test: Measured) -> Path:
+        return self.place(config) / f"measured-{test}.json"
+
+
+@lru_cache(64)
+def _load(place: Path) -> Embedder:
+    if not (place / DESCRIPTION).exists():
+        raise RunError(f"there is no trained model in {place} yet: run the table or figure that needs it")
+    return Embedder.load(place)
+
+
+@lru_cache(3)
+def _evaluate(place: Path, config: Config, test: Test) -> Evaluation:
+    return Evaluation(_load(place), _test(config, test), progress=logger.info)
+
+
+def _commit() -> str | None:
+    """The commit that this code is at, where it runs from a checkout that has one."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _test(config: Config, test: Test) -> NDigit:
+    return _data(config).test[test]
+
+
+def _data(config: Config) -> NDigitSplits:
+    return _built(Config(data=config.data))
+
+
+@lru_cache(2)
+def _built(config: Config) -> NDigitSplits:
+    return build_data(config)

@@ -1,0 +1,117 @@
+"""Filling a shelf with several processes at once, one thread each: small networks keep one core busy, not two.
+
+A worker is `python -m hedged.paper.workers NEED.json`. All it does is on disk, model by model and test set by test set,
+so that whatever is interrupted is gone on with, and nothing is done twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from hedged.errors import RunError
+from hedged.files import make_folder, write_json
+from hedged.paper.shelf import Need, Shelf
+from hedged.progress import progress
+from hedged.training import Config
+from hedged.training.journal import FILE as LOG
+from hedged.training.journal import last_step
+
+NEED, WORDS = "need.json", "worker.log"
+STEPS_A_TEST = 1_000  # what measuring on a test set counts for beside training, in steps
+POLL = 0.5  # seconds
+
+
+def fill(shelf: Shelf, needs: Iterable[Need], jobs: int) -> None:
+    """Train and measure all that is not there yet, `jobs` models at a time, and show progress."""
+    wanted = together(needs)
+    waiting = [need for need in wanted if not shelf.has(need)]
+    if not waiting:
+        return
+    make_folder(shelf.folder)
+    running: dict[subprocess.Popen[bytes], Need] = {}
+    total, begun_with = sum(map(_work, waiting)), sum(_done(shelf, need) for need in waiting)
+    models = list(waiting)
+    try:
+        with progress(f"{len(models)} models, steps", total, begun_with) as update:
+            while waiting or running:
+                while waiting and len(running) < jobs:
+                    need = waiting.pop(0)
+                    running[_start(shelf, need)] = need
+                time.sleep(POLL)
+                for worker in [worker for worker in running if worker.poll() is not None]:
+                    _check(shelf, running.pop(worker), worker)
+                update(sum(_done(shelf, need) for need in models), f"{sum(map(shelf.has, models))} models done")
+    except KeyboardInterrupt:
+        raise RunError("interrupted; what was done is kept: give the same command again to go on") from None
+    finally:
+        for worker in running:
+            worker.terminate()
+        for worker in running:
+            worker.wait()
+
+
+def together(needs: Iterable[Need]) -> list[Need]:
+    """Each model once, with all its test sets, in the order in which they are first asked for."""
+    tests: dict[Config, dict[str, None]] = {}
+    for need in needs:
+        tests.setdefault(need.config, {}).update(dict.fromkeys(need.tests))
+    return [Need(config, tuple(names)) for config, names in tests.items()]  # type: ignore[arg-type]
+
+
+def _work(need: Need) -> int:
+    return need.config.train.steps + STEPS_A_TEST * len(need.tests)
+
+
+def _done(shelf: Shelf, need: Need) -> int:
+    if shelf.has(Need(need.config)):
+        measured = sum(shelf.has(Need(need.config, (test,))) for test in need.tests)
+        return need.config.train.steps + STEPS_A_TEST * measured
+    return min(last_step(shelf.place(need.config) / LOG), need.config.train.steps)
+
+
+def _start(shelf: Shelf, need: Need) -> subprocess.Popen[bytes]:
+    place = shelf.place(need.config)
+    make_folder(place)
+    content = {"config": need.config.model_dump(mode="json"), "tests": need.tests, "shelf": str(shelf.folder)}
+    write_json(place / NEED, content)
+    with (place / WORDS).open("wb") as words:
+        return subprocess.Popen(
+            [sys.executable, "-m", "hedged.paper.workers", str(place / NEED)],
+            stdin=subprocess.DEVNULL,
+            stdout=words,
+            stderr=words,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+
+
+def _check(shelf: Shelf, need: Need, worker: subprocess.Popen[bytes]) -> None:
+    if worker.returncode == 0:
+        return
+    words = (shelf.place(need.config) / WORDS).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    last = words[-1] if words else f"exit code {worker.returncode}"
+    raise RunError(f"a model failed: {last} (all of it: {shelf.place(need.config) / WORDS}); mend it and run again")
+
+
+def _leave_with(parent: int) -> None:
+    """End this process when its parent has ended: an orphan would write where the next attempt does."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
+
+
+def _main(path: Path) -> None:
+    threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
+    content = json.loads(path.read_text(encoding="utf-8"))
+    need = Need(Config.model_validate_json(json.dumps(content["config"])), tuple(content["tests"]))
+    Shelf(Path(content["shelf"])).fill(need)
+
+
+if __name__ == "__main__":
+    _main(Path(sys.argv[1]))

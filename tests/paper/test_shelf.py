@@ -1,0 +1,161 @@
+"""Models on a shelf: trained once, measured once, whatever is interrupted; tables are made of what lies there."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny import tiny_config
+
+from hedged.errors import ConfigError, RunError
+from hedged.paper.exhibits import Series, Table
+from hedged.paper.numbers import TABLES, PaperCell
+from hedged.paper.recipe import recipe
+from hedged.paper.shelf import Need, Shelf
+from hedged.paper.workers import fill, together
+from hedged.training import Config, checkpoint
+
+NUMBER: dict[str, Any] = {"split": "number", "test_images": 400, "per_class": 20}
+
+
+def small(seed: int = 0, **train: Any) -> Config:
+    return tiny_config(data=NUMBER, train={"seed": seed, "steps": 20, "warmup": 2, "checkpoint_every": 5} | train)
+
+
+def test_a_model_is_trained_and_measured_once(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    need = Need(small(), ("seen", "unseen", "all"))
+    assert not shelf.has(need)
+    fill(shelf, [need, need], jobs=2)
+    assert shelf.has(need)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.*")}
+    fill(shelf, [need], jobs=2)
+    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.*")}
+    assert shelf.made(need.config)["seconds"] > 0
+    cells = shelf.measured(need.config, "seen")["cells"]
+    assert {cell["metric"] for cell in cells} == {
+        "verification_ap", "knn_accuracy", "ap_correlation", "knn_correlation"
+    }  # fmt: skip
+    assert shelf.value(need.config, "seen", "knn_accuracy", "clean", "clean", "majority") == next(
+        cell["measured"]
+        for cell in cells
+        if (cell["metric"], cell["gallery"], cell["probe"], cell.get("vote"))
+        == ("knn_accuracy", "clean", "clean", "majority")
+    )
+
+
+def test_what_is_asked_for_twice_is_done_once_with_all_its_test_sets() -> None:
+    a, b = small(0), small(1)
+    assert together([Need(a, ("seen",)), Need(b), Need(a, ("unseen", "seen"))]) == [
+        Need(a, ("seen", "unseen")),
+        Need(b),
+    ]
+
+
+def test_a_kill_in_the_middle_loses_nothing_and_leaves_no_orphan(tmp_path: Path) -> None:
+    config = small(steps=4_000, warmup=5, checkpoint_every=10)
+    (tmp_path / "config.json").write_text(config.model_dump_json())
+    code = (
+        "import sys; from pathlib import Path; from hedged.paper.shelf import *; from hedged.paper.workers import fill;"
+        "from hedged.training import Config;"
+        "config = Config.model_validate_json(Path(sys.argv[1], 'config.json').read_text());"
+        "fill(Shelf(Path(sys.argv[1], 'models')), [Need(config)], jobs=1)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stderr=subprocess.DEVNULL)
+    place = Shelf(tmp_path / "models").place(config)
+    _wait_for(place / checkpoint.FILE)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    step = _settled(place)
+    assert 0 < step < 4_000
+    shelf = Shelf(tmp_path / "models")
+    assert not shelf.has(Need(config))
+    assert checkpoint.load_checkpoint(place, config.fingerprint()).step == step
+
+
+def _wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} did not appear"
+        time.sleep(0.05)
+
+
+def _settled(place: Path) -> int:
+    """The step of the checkpoint once nobody writes any more."""
+    fingerprint = json.loads((place / "need.json").read_text())["config"]
+    config = Config.model_validate_json(json.dumps(fingerprint))
+    step, since = -1, time.monotonic()
+    while time.monotonic() - since < 3:
+        now = checkpoint.load_checkpoint(place, config.fingerprint()).step
+        if now != step:
+            step, since = now, time.monotonic()
+        time.sleep(0.1)
+    return step
+
+
+def test_an_interrupted_model_ends_the_same(tmp_path: Path) -> None:
+    whole, halves = Shelf(tmp_path / "whole"), Shelf(tmp_path / "halves")
+    config = small()
+    whole.fill(Need(config, ("seen",)))
+    fill(halves, [Need(config)], jobs=1)
+    place = halves.place(config)
+    for name in ("model.json", "model.safetensors"):  # as if it had been stopped before the last file
+        (place / name).unlink()
+    halves.fill(Need(config, ("seen",)))
+    assert halves.measured(config, "seen") == whole.measured(config, "seen")
+    assert halves.made(config)["seconds"] is None
+
+
+def test_a_failing_model_is_told_with_its_words(tmp_path: Path) -> None:
+    config = small(learning_rate=1e9)
+    with pytest.raises(RunError, match=r"a model failed: .*worker\.log"):
+        fill(Shelf(tmp_path), [Need(config)], jobs=1)
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Shelf:
+    """What the models of a small table would have measured: seed + 1 tenths."""
+    shelf = Shelf(tmp_path / "models")
+    for seed in range(2):
+        config = recipe(2, 2, "mog-1", seed)
+        shelf.place(config).mkdir(parents=True)
+        cell = {"metric": "verification_ap", "gallery": "clean", "probe": "clean", "measured": (seed + 1) / 10}
+        (shelf.place(config) / "measured-seen.json").write_text(json.dumps({"cells": [cell]}))
+    return shelf
+
+
+SMALL = Table(
+    name="small",
+    title="One cell",
+    cells=(PaperCell(2, 2, "mog-1", "verification_ap", "clean", "clean", 0.989),),
+    series=(Series(tests=("seen",), seeds=2),),
+)
+
+
+def test_a_cell_is_the_mean_over_seeds(filled: Shelf, tmp_path: Path) -> None:
+    assert SMALL.write(filled, tmp_path, {}) == [tmp_path / "small.json"]
+    (cell,) = json.loads((tmp_path / "small.json").read_text())
+    steps = recipe(2, 2, "mog-1").train.steps
+    assert cell == {
+        "digits": 2, "dim": 2, "model": "mog-1", "metric": "verification_ap", "gallery": "clean", "probe": "clean",
+        "beta": 1e-4, "split": "seen", "backbone": "shallow-hidden", "steps": steps, "paper": 0.989,
+        "measured": 0.15, "std": 0.05, "seeds": 2,
+    }  # fmt: skip
+
+
+def test_only_names_cells_or_is_refused() -> None:
+    table = Table("main-task", "", TABLES["main-task"], (Series(),))
+    assert len(table.wanted({"digits": "2", "dim": "2"})) == 12
+    assert {need.config.data.digits for need in table.needs({"digits": "3"})} == {3}
+    with pytest.raises(ConfigError, match="--only colour=… is not a key of main-task: it has digits, dim"):
+        table.wanted({"colour": "red"})
+    with pytest.raises(ConfigError, match="no cell of main-task has digits=7"):
+        table.wanted({"digits": "7"})
+    kl = Table("kl", "", TABLES["kl"], (Series(),))
+    assert {cell.beta for cell in kl.wanted({"beta": "1e-4"})} == {1e-4}
