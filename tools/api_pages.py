@@ -24,7 +24,7 @@ OUTPUT = ROOT / "docs" / "api"
 # A page, and the modules it is about, in the order of reading.
 PAGES: dict[str, tuple[str, ...]] = {
     "distributions": ("distributions",),
-    "match": ("curve", "match", "expansion"),
+    "match": ("curve", "match", "ranking", "expansion"),
     "losses": ("losses",),
     "networks": ("heads", "backbones", "architecture"),
     "embedder": ("embedder",),

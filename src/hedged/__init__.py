@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hedged.match import match_matrix as match_matrix
     from hedged.match import match_probability as match_probability
     from hedged.match import self_mismatch as self_mismatch
+    from hedged.ranking import best_matches as best_matches
 
 _NAMES = {
     "architecture": ["Architecture"],
@@ -44,6 +45,7 @@ _NAMES = {
         "match_probability",
         "self_mismatch",
     ],
+    "ranking": ["best_matches"],
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -54,8 +54,21 @@ def _lines(label: str, total: int, start: int, every: float = 10.0) -> Iterator[
             return
         last = now
         rate = (done - start) / max(now - begun, 1e-9)
-        left = (total - done) / max(rate, 1e-9)
-        line = f"{label} {done}/{total}  {rate:.1f}/s  {left:.0f} s left  {last_words}"
+        left = f"{duration((total - done) / rate)} left  " if rate else ""
+        line = f"{label} {done}/{total}  {rate:.1f}/s  {left}{last_words}"
         print(line.rstrip(), file=sys.stderr, flush=True)
 
     yield update
+
+
+def duration(seconds: float) -> str:
+    """A length of time in words.
+
+    >>> duration(48.2), duration(400), duration(9_300)
+    ('48 s', '6 min 40 s', '2 h 35 min')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

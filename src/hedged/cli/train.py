@@ -19,7 +19,7 @@ EXAMPLES = examples(
 
 def train(
     config: Annotated[
-        str, typer.Argument(metavar="CONFIG", help="A TOML file, or one that ships: demo, demo-offline.")
+        str, typer.Argument(metavar="CONFIG", help="A TOML file, or one that ships: demo, demo-offline, paper.")
     ],
     out: Annotated[Path, typer.Option("--out", metavar="RUN", help="Folder for the run: config, log, weights.")],
     resume: Annotated[

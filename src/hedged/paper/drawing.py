@@ -78,7 +78,7 @@ def ellipsoids(axes: Any, means: Array, variances: Array, colour: str, deviation
     faces[:, 0, 3] = np.clip(SOLID / spreads.prod(-1) ** (1 / 3), *SOLID_BOUNDS)
     drawn = Poly3DCollection(
         shapes.reshape(-1, len(TURN), 3), facecolors=faces.reshape(-1, 4), edgecolors=edges.reshape(-1, 4),
-        linewidths=0.4, rasterized=True,
+        linewidths=0.4, rasterized=True, in_layout=False,
     )  # fmt: skip
     axes.add_collection3d(drawn, autolim=False)
     _shadows(axes, places, deviations * spreads)
@@ -90,8 +90,8 @@ def _shadows(axes: Any, places: Array, reach: Array) -> None:
     circle = np.stack([np.cos(TURN), np.sin(TURN), np.zeros_like(TURN)], axis=-1)
     floor = np.column_stack([places[:, :2], np.full(len(places), axes.get_zlim()[0])])
     shadows = Poly3DCollection(floor[:, None] + reach[:, None] * circle, facecolors=to_rgba(INK, SHADOW), linewidths=0)
+    shadows.set(zorder=0.5, in_layout=False)
     axes.add_collection3d(shadows, autolim=False)
-    shadows.set_zorder(0.5)
 
 
 def _caps(spread: Array, axes: Any) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from hedged.evaluation import CONDITIONS
@@ -35,8 +36,11 @@ class Embeddings3d(Figure):
         space = Space(shelf.evaluation(self.configs()[0]))
         drawn = one_of_each(space.evaluation.labels, DRAWN, space.evaluation.seed)
         canvas, axes = panels(1, 2, height=3.6, subplot_kw={"projection": "3d"})
+        means, variances = space.parts("clean", drawn)
+        reach = np.sqrt(variances)
+        corners = np.concatenate([means - reach, means + reach, space.parts("corrupt", drawn)[0]]).reshape(-1, 3)
         for one, condition in zip(axes.flat, CONDITIONS, strict=True):
-            cube_view(one, space.centroids.positions)
+            cube_view(one, corners, margin=0.05)
             ellipsoids(one, *space.parts(condition, drawn), COLOURS[condition])
             title(one, f"{condition.capitalize()} test images")
         letters(list(axes.flat))

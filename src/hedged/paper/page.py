@@ -22,6 +22,7 @@ SPLITS = {
     "all": "Both together (`number` split, all)",
     "instance": "All numbers trained on and tested (`instance` split)",
 }
+NAMED_BY = ("table", "digits", "dim", "model", "metric", "gallery", "probe", "vote", "beta")
 MEASURES = {
     "verification_ap": "Verification AP",
     "knn_accuracy": "KNN accuracy",
@@ -36,11 +37,11 @@ def load_cells(folder: Path, name: str) -> list[Cell]:
     return cells
 
 
-def rows(cells: Sequence[Cell]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Header and lines of a plain list of cells: what varies, then the numbers."""
+def rows(cells: Sequence[Cell], keys: Sequence[str] = ()) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Header and lines of a plain list of cells: these keys, or those whose values vary; then the numbers."""
     numbers = [key for key in ("paper", "measured", "std", "seeds") if any(key in cell for cell in cells)]
-    keys = list(dict.fromkeys(key for cell in cells for key in cell if key not in numbers))
-    shown = [key for key in keys if len({json.dumps(cell.get(key)) for cell in cells}) > 1]
+    known = dict.fromkeys(key for cell in cells for key in cell if key not in numbers)
+    shown = keys or [key for key in known if len({json.dumps(cell.get(key)) for cell in cells}) > 1]
     lines = [tuple(_text(cell.get(key)) for key in (*shown, *numbers)) for cell in cells]
     return (*shown, *numbers), lines
 
@@ -118,7 +119,7 @@ def _summary(folder: Path) -> Iterator[str]:
         yield f"{len(cells) - len(below)} of {len(cells)} {kind} are at or above the paper’s less {slack}."
         if below:
             yield from ("", "Below it:", "")
-            yield from _markdown(*rows([{"table": name, **cell} for name, cell in below]))
+            yield from _markdown(*rows([{"table": name, **cell} for name, cell in below], NAMED_BY))
         yield ""
 
 
