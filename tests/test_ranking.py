@@ -12,7 +12,7 @@ from hedged import Gaussian, MatchCurve, Mixture, Point
 from hedged.distributions import Distribution
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.match import logit_matrix
-from hedged.ranking import best_matches
+from hedged.ranking import _by_matrix, best_matches
 
 
 def embeddings(kind: str, count: int, dim: int, spread: float, reach: float, seed: int) -> Distribution:
@@ -79,6 +79,14 @@ def test_far_beyond_the_curve_the_nearer_still_comes_first() -> None:
     gallery = Gaussian(torch.linspace(50, 60, 700).flip(0).unsqueeze(1), torch.full((700, 1), 1e-3))
     probe = Gaussian(torch.zeros(1, 1), torch.full((1, 1), 1e-3))
     assert best_matches(probe, gallery, MatchCurve(), k=3).items.tolist() == [[699, 698, 697]]
+
+
+def test_without_the_compiled_loops_they_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    z = embeddings("gaussian", 400, 2, 1e-2, 1.0, seed=3)
+    found = best_matches(z, z, MatchCurve(), k=4, exclude_self=True)
+    plain = _by_matrix(z, z, MatchCurve().requires_grad_(False), 4, exclude_self=True)
+    torch.testing.assert_close(found.logits.float(), plain.logits, rtol=1e-3, atol=2e-4)
+    assert (found.items == plain.items).float().mean() > 0.99
 
 
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,9 +39,10 @@ def best_matches(
     tensor([1, 0, 3, 2])
     """
     _check(probes, gallery, k, exclude_self)
-    points = isinstance(probes, Point) and isinstance(gallery, Point)
-    if points or probes.device.type != "cpu":
+    if probes.device.type != "cpu":
         return _by_matrix(probes, gallery, curve, k, exclude_self)
+    if isinstance(probes, Point) and isinstance(gallery, Point):
+        return _by_distance(probes.mean, gallery.mean, curve, k, exclude_self)
     terms = expand(curve.bias)
     wide = arithmetic_dtype(terms, probes.dim, torch.promote_types(probes.dtype, gallery.dtype))
     return _compiled(probes, gallery, curve, torch.stack(terms).to(wide), k, exclude_self)
@@ -59,6 +60,18 @@ def _compiled(
     items = torch.empty(len(probes), k, dtype=torch.int64)
     share(nearest, len(probes), PROBES_EACH, *rows, *columns, terms, told, log_p, items, int(exclude_self))
     return Matches(log_p - torch.log(-torch.expm1(log_p)), items)
+
+
+def _by_distance(probes: Tensor, gallery: Tensor, curve: MatchCurve, k: int, exclude_self: bool) -> Matches:
+    """Of two points p falls with their distance: no curve is needed to rank."""
+    from hedged.compiled.ranking import closest
+
+    wide = torch.promote_types(torch.promote_types(probes.dtype, gallery.dtype), torch.float32)
+    squares = torch.empty(len(probes), k, dtype=torch.float64)
+    items = torch.empty(len(probes), k, dtype=torch.int64)
+    given = (probes.to(wide).contiguous(), gallery.to(wide).T.contiguous())
+    share(closest, len(probes), PROBES_EACH, *given, squares, items, int(exclude_self))
+    return Matches(curve.logit(squares.sqrt()), items)
 
 
 def _in_units_of(curve: MatchCurve, z: Distribution) -> tuple[Tensor, Tensor]:

@@ -155,3 +155,32 @@ def nearest(
                     _insert(scores[i], chosen[i], kept, places)
             least = math.exp(kept[-1])
             cut = math.log(least - error) - SLACK if least > error else -math.inf
+
+
+@njit(error_model="numpy", cache=True, nogil=True)
+def closest(
+    first: int, last: int, points: Floats, columns: Floats, best: Floats, items: Ints, exclude_self: int
+) -> None:
+    """Write the least squared distances, `(N, k)`, of the points `(N, D)` from `first` to `last` to those of `(D, M)`."""
+    size = columns.shape[1]
+    squares = np.empty(STRIP, columns.dtype)
+    for probe in range(first, last):
+        kept, places = best[probe], items[probe]
+        kept[:] = -math.inf
+        places[:] = -1
+        for start in range(0, size, STRIP):
+            stop = min(start + STRIP, size)
+            _squares(points[probe], columns[:, start:stop], squares[: stop - start])
+            for i in range(stop - start):
+                if -squares[i] > kept[-1] and not (exclude_self and start + i == probe):
+                    _insert(-squares[i], start + i, kept, places)
+        kept *= -1
+
+
+@njit(fastmath={"contract", "nsz"}, error_model="numpy", cache=True, nogil=True)
+def _squares(point: Floats, columns: Floats, out: Floats) -> None:
+    out[:] = 0
+    for d in range(len(point)):
+        x, column = point[d], columns[d]
+        for i in range(len(column)):
+            out[i] += (x - column[i]) * (x - column[i])
