@@ -161,7 +161,7 @@ def nearest(
 def closest(
     first: int, last: int, points: Floats, columns: Floats, best: Floats, items: Ints, exclude_self: int
 ) -> None:
-    """Write the least squared distances, `(N, k)`, of the points `(N, D)` from `first` to `last` to those of `(D, M)`."""
+    """Write the least squared distances, `(N, k)`, of some points `(N, D)` to a gallery, `(D, M)`."""
     size = columns.shape[1]
     squares = np.empty(STRIP, columns.dtype)
     for probe in range(first, last):

@@ -45,6 +45,7 @@ class LossConfig(_Section):
     beta: Annotated[float, Field(ge=0)] = 1e-4
     kl: Literal["closed-form", "monte-carlo"] = "closed-form"  # for a mixture, closed-form is the convexity bound
     positive_weight: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    first_positive_weight: Annotated[float, Field(gt=0, lt=1)] | None = None  # to come down from, in the first half
     pairs: Literal["all"] | Positive = "all"  # or so many matching and other pairs of a batch
     margin: Annotated[float, Field(gt=0)] = 1.0
     scale: Annotated[float, Field(gt=0)] = 10.0  # a and b to start from
@@ -108,13 +109,16 @@ class Config(_Section):
         content = self.model_dump(mode="json")
         for key in ("log_every", "checkpoint_every"):
             del content["train"][key]
+        if content["loss"]["first_positive_weight"] is None:
+            del content["loss"]["first_positive_weight"]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
     def to_toml(self) -> str:
         """The config as TOML, every key written out."""
         lines = []
         for section, content in self.model_dump(mode="json").items():
-            lines += [f"[{section}]", *(f"{key} = {json.dumps(value)}" for key, value in content.items()), ""]
+            given = {key: value for key, value in content.items() if value is not None}  # TOML has no null
+            lines += [f"[{section}]", *(f"{key} = {json.dumps(value)}" for key, value in given.items()), ""]
         return "\n".join(lines)
 
 

@@ -108,6 +108,7 @@ class Trainer:
         embedder.train()
         for group in self.optimiser.param_groups:
             group["lr"] = self.learning_rate()
+        loss_of.positive_weight = self.positive_weight()
         batch = batches.batch(self.step)
         generator.manual_seed(_mix(self.config.train.seed, self.step))
         try:
@@ -136,6 +137,17 @@ class Trainer:
         train = self.config.train
         warm = min(1.0, (self.step + 1) / (train.warmup + 1))
         return train.learning_rate * warm * 0.5 * (1 + math.cos(math.pi * self.step / train.steps))
+
+    def positive_weight(self) -> float:
+        """Constant, or from its first value down (or up) to it, by equal factors over the first half of training.
+
+        Much weight on matching pairs first brings all that an image could be together; little weight later tells
+        classes apart. A mixture that starts with little learns a code instead, each class in several places at once.
+        """
+        last = self.config.loss.positive_weight
+        first = self.config.loss.first_positive_weight or last
+        left = max(1 - 2 * self.step / self.config.train.steps, 0)
+        return float(last * (first / last) ** left)
 
     def _checkpoint(self) -> Checkpoint:
         model, optimiser = self.parts.embedder.state_dict(), checkpoints.optimiser_tensors(self.optimiser)
