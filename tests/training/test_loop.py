@@ -239,3 +239,23 @@ def test_a_checkpoint_without_all_of_the_optimisers_memory_is_refused(tmp_path: 
     save_file(tensors, path, metadata | {"step": "-5"})
     with pytest.raises(RunError, match="step -5"):
         train(config, data, tmp_path, resume=True)
+
+
+def test_the_weight_of_matching_pairs_comes_down_in_the_first_half() -> None:
+    config = tiny_config(loss={"positive_weight": 0.05, "first_positive_weight": 0.5})
+    trainer = Trainer(config, build_parts(config, tiny_data(config)))
+    steps = config.train.steps
+    weights = []
+    for trainer.step in (0, steps // 4, steps // 2, steps - 1):
+        weights.append(trainer.positive_weight())
+    assert weights == pytest.approx([0.5, (0.5 * 0.05) ** 0.5, 0.05, 0.05])
+    trainer.step = steps // 4
+    trainer.take_step()
+    assert trainer.parts.loss.positive_weight == pytest.approx((0.5 * 0.05) ** 0.5)
+
+
+def test_a_constant_weight_is_the_same_run_as_before_there_was_a_first_one() -> None:
+    plain = tiny_config()
+    assert plain.fingerprint() != tiny_config(loss={"first_positive_weight": 0.5}).fingerprint()
+    assert "first_positive_weight" not in plain.to_toml()
+    assert Trainer(plain, build_parts(plain, tiny_data(plain))).positive_weight() == plain.loss.positive_weight
