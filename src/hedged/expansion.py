@@ -74,6 +74,11 @@ def expand(bias: Tensor) -> Expansion:
     return Expansion(widths, weights * (b.sigmoid() / weights.sum()))
 
 
+def is_tabulated(bias: float) -> bool:
+    """Whether only the weights of the terms depend on b here; above the table their widths do too."""
+    return bias <= _table().last
+
+
 def _cubic_basis(position: Tensor) -> tuple[Tensor, int]:
     """The four cubic B-splines that are non-zero at `position`, `(4,)`, and the row of the first."""
     row = int(min(position.detach().floor().item(), len(_table().weights) - 4))

@@ -16,9 +16,11 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from hedged.curve import MatchCurve
-from hedged.distributions import Distribution
+from hedged.distributions import Distribution, Point
 from hedged.errors import ShapeError, ValueRangeError
-from hedged.match import CLOSED_FORM, Estimator, distance, match_logit, sampled_logits
+from hedged.expansion import is_tabulated
+from hedged.match import CLOSED_FORM, ClosedForm, Estimator, distance, match_logit, sampled_logits
+from hedged.pairwise import summed_costs
 
 
 class LossParts(NamedTuple):
@@ -131,12 +133,17 @@ class PairLoss(nn.Module, ABC):
 
     def parts(self, z: Distribution, labels: Tensor) -> LossParts:
         """The loss of a batch of B distributions with labels `(B,)`, and what it is made of."""
-        first, second, match = self.pairs.select(_pairs_of(z, labels))
-        costs = self.cost(z.take(first), z.take(second), match)
-        positive, negative = _mean_where(match, costs), _mean_where(~match, costs)
+        _check_batch(z, labels)
+        positive, negative = self.mean_costs(z, labels)
         kl = self.kl(z)
         total = self.positive_weight * positive + (1 - self.positive_weight) * negative + self.kl_weight * kl
         return LossParts(total, positive, negative, kl)
+
+    def mean_costs(self, z: Distribution, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean cost of the matching pairs that count, and of the others."""
+        first, second, match = self.pairs.select(_pairs_of(labels))
+        costs = self.cost(z.take(first), z.take(second), match)
+        return _mean_where(match, costs), _mean_where(~match, costs)
 
     def forward(self, z: Distribution, labels: Tensor) -> Tensor:
         return self.parts(z, labels).total
@@ -220,6 +227,20 @@ class HedgedLoss(PairLoss):
     def cost(self, z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:
         return self.likelihood.cost(z1, z2, match, self.curve)
 
+    def mean_costs(self, z: Distribution, labels: Tensor) -> tuple[Tensor, Tensor]:
+        if not self._in_one_pass(z):
+            return super().mean_costs(z, labels)
+        _, classes, sizes = labels.unique(return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
+        matching = int((sizes * (sizes - 1)).sum()) // 2
+        positive, negative = summed_costs(z, classes, self.curve)
+        return positive / matching, negative / (len(z) * (len(z) - 1) // 2 - matching)
+
+    def _in_one_pass(self, z: Distribution) -> bool:
+        """Whether all pairs of distributions count, in closed form, on a CPU: what training does."""
+        closed = isinstance(self.likelihood, Marginal) and isinstance(self.likelihood.estimator, ClosedForm)
+        everything = isinstance(self.pairs, AllPairs) and not isinstance(z, Point)
+        return closed and everything and z.device.type == "cpu" and is_tabulated(self.curve.bias.item())
+
     def kl(self, z: Distribution) -> Tensor:
         return z.kl(self.kl_samples, self.generator).mean() if self.kl_weight else super().kl(z)
 
@@ -233,7 +254,12 @@ def _cross_entropy(logits: Tensor, match: Tensor) -> Tensor:
     return softplus(torch.where(match, -logits, logits))
 
 
-def _pairs_of(z: Distribution, labels: Tensor) -> BatchPairs:
+def _pairs_of(labels: Tensor) -> BatchPairs:
+    first, second = torch.triu_indices(len(labels), len(labels), offset=1, device=labels.device)
+    return BatchPairs(first, second, labels[first] == labels[second])
+
+
+def _check_batch(z: Distribution, labels: Tensor) -> None:
     if not isinstance(z, Distribution) or not isinstance(labels, Tensor):
         raise ShapeError(
             f"a loss takes a distribution, such as Point(z), and a tensor of labels, "
@@ -244,12 +270,10 @@ def _pairs_of(z: Distribution, labels: Tensor) -> BatchPairs:
             f"a loss takes a batch of B embeddings and B labels, got embeddings of batch shape "
             f"{tuple(z.batch_shape)} and labels of shape {tuple(labels.shape)}"
         )
-    first, second = torch.triu_indices(len(z), len(z), offset=1, device=z.device)
-    match = labels[first] == labels[second]
-    for kind, present in (("matching", match.any()), ("non-matching", (~match).any())):
+    classes = len(labels.unique())  # type: ignore[no-untyped-call]
+    for kind, present in (("matching", classes < len(z)), ("non-matching", classes > 1)):
         if not present:
             raise ValueRangeError(
                 f"this batch of {len(z)} has no {kind} pair, so its loss is undefined: draw at least two images of one "
                 "class and two classes a batch (hedged.data.TwoStream does)"
             )
-    return BatchPairs(first, second, match)

@@ -1,8 +1,6 @@
 """The k best matches of each probe in a gallery, exact, with a bound that spares most of the exponentials.
 
-For v ~ N(m, diag s) with r = ‖m‖ and τ² = Σ_d m_d² s_d / r², the length of v is at least its part along m, which is
-X ~ N(r, τ²), and σ(b − x) ≤ exp(λ(b − x)) for any λ in [0, 1]. Hence E[σ(b − ‖v‖)] ≤ exp(λ(b − r) + λ²τ²/2), least
-at λ = min(1, (r − b)/τ²). A gallery item is worked out only if this bound exceeds the k-th best match so far.
+A gallery item is worked out only if this bound exceeds the k-th best match so far.
 """
 
 from __future__ import annotations
@@ -14,41 +12,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from hedged.compiled.bounds import bound, log_floor
 from hedged.compiled.gaussians import STRIP, expected
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
 SLACK = 1e-3  # of the bound's logarithm, far more than its rounding
-
-
-@njit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy", cache=True, nogil=True)
-def _bound(mean: Floats, variance: Floats, means: Floats, variances: Floats, b: float, out: Floats) -> None:
-    """Raise `out` to the log of the bound for one Gaussian against a strip of them, `(D, n)`."""
-    size = means.shape[1]
-    length, along = np.zeros(size, np.float32), np.zeros(size, np.float32)
-    for d in range(len(mean)):
-        mu, var, column, spread = mean[d], variance[d], means[d], variances[d]
-        for i in range(size):
-            m = mu - column[i]
-            square = m * m
-            length[i] += square
-            along[i] += square * (var + spread[i])
-    for i in range(size):
-        square = max(length[i], np.float32(1e-12))
-        gap = max(np.sqrt(square) - np.float32(b), np.float32(0))
-        tau = max(along[i] / square, np.float32(1e-12))
-        value = np.float32(0.5) * tau - gap if tau <= gap else np.float32(-0.5) * gap * gap / tau
-        out[i] = max(out[i], value)
-
-
-@njit(error_model="numpy", cache=True, nogil=True)
-def _log_floor(reach: float, b: float, touch: float) -> float:
-    """Jensen's bound, as `MatchCurve.log_floor`."""
-    if reach < touch:
-        share = reach / touch
-        return math.log((1 - share) / (1 + math.exp(-b)) + share / (1 + math.exp(touch - b)))
-    u = b - reach
-    return u - math.log1p(math.exp(u)) if u < 0 else -math.log1p(math.exp(-u))
 
 
 @njit(error_model="numpy", cache=True, nogil=True)
@@ -84,7 +53,7 @@ def _log_match(
             expected(0, 1, squares, spreads, terms[0], terms[1], value)
             for i in range(count):
                 log_value = math.log(value[i]) if value[i] > tiny else -math.inf
-                log_value = max(log_value, _log_floor(math.sqrt(max(reach[i], tiny)), b, touch))
+                log_value = max(log_value, log_floor(math.sqrt(max(reach[i], tiny)), b, touch)[0])
                 high, low = max(out[i], log_value), min(out[i], log_value)
                 out[i] = high + math.log1p(math.exp(low - high))
     highest, pairs = -math.log1p(math.exp(-b)), len(mean) * len(means)
@@ -123,7 +92,7 @@ def nearest(
     """
     size = means.shape[2]
     b, touch, error = curve[0], curve[1], curve[2]
-    bound, scores, chosen = np.empty(STRIP, np.float32), np.empty(STRIP, np.float64), np.empty(STRIP, np.int64)
+    nearness, scores, chosen = np.empty(STRIP, np.float32), np.empty(STRIP, np.float64), np.empty(STRIP, np.int64)
     for probe in range(first, last):
         kept, places = best[probe], items[probe]
         kept[:] = -math.inf
@@ -131,20 +100,20 @@ def nearest(
         cut = -math.inf
         for start in range(0, size, STRIP):
             stop = min(start + STRIP, size)
-            bound[:] = np.float32(-3e38)
+            nearness[:] = np.float32(-3e38)
             for one in range(mean.shape[1]):
                 for other in range(len(means)):
-                    _bound(
+                    bound(
                         mean[probe, one],
                         variance[probe, one],
                         means[other, :, start:stop],
                         variances[other, :, start:stop],
                         b,
-                        bound[: stop - start],
+                        nearness[: stop - start],
                     )
             count = 0
             for i in range(stop - start):
-                if bound[i] >= cut and not (exclude_self and start + i == probe):
+                if nearness[i] >= cut and not (exclude_self and start + i == probe):
                     chosen[count] = start + i
                     count += 1
             if not count:
