@@ -81,7 +81,7 @@ class Trainer:
         """Go on to the last step; on Ctrl-C, finish the step, save it and stop."""
         total, every = self.config.train.steps, self.config.train.checkpoint_every
         journal = Journal(folder, self.step)
-        with progress("training", total, self.step) as update, _interrupts() as interrupted:
+        with progress("training", total, self.step) as update, _interrupts() as interrupted, _no_subnormals():
             while self.step < total:
                 self._advance(journal, update)
                 if interrupted() or self.step % every == 0 or self.step == total:
@@ -167,6 +167,16 @@ class Trainer:
         self.step = checkpoint.step
         self.parts.embedder.load_state_dict(group("model"))
         checkpoints.restore_optimiser(self.optimiser, group("optimiser"))
+
+
+@contextmanager
+def _no_subnormals() -> Iterator[None]:
+    """Count numbers below 1e-38 as zero: moments of weights at rest decay to there, where arithmetic is far slower."""
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
 
 
 def _mix(seed: int, step: int) -> int:
