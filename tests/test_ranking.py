@@ -81,6 +81,16 @@ def test_far_beyond_the_curve_the_nearer_still_comes_first() -> None:
     assert best_matches(probe, gallery, MatchCurve(), k=3).items.tolist() == [[699, 698, 697]]
 
 
+@pytest.mark.parametrize("is_point", [True, False])
+def test_whatever_the_distances_there_are_k_matches(is_point: bool) -> None:
+    for reach in (1e-30, 1e10, 1e25):
+        means = reach * torch.randn(600, 2, generator=seeded(1))
+        gallery = Point(means) if is_point else Gaussian(means, torch.full((600, 2), 1e-3))
+        items = best_matches(gallery[:5], gallery, MatchCurve(), k=7).items
+        assert ((items >= 0) & (items < 600)).all()
+        assert all(len(set(row)) == 7 for row in items.tolist())
+
+
 def test_without_the_compiled_loops_they_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     z = embeddings("gaussian", 400, 2, 1e-2, 1.0, seed=3)
     found = best_matches(z, z, MatchCurve(), k=4, exclude_self=True)

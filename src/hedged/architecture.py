@@ -22,7 +22,7 @@ class Network(BaseModel):
 
     backbone: Literal["shallow", "shallow-hidden"] = "shallow-hidden"
     channels: Annotated[tuple[Width, Width], LISTED] = (8, 16)
-    hidden: Width = 256  # units of the hidden layer, if the backbone has one
+    hidden: Width = 512  # units of the hidden layer, if the backbone has one
     head: Literal["point", "gaussian", "mixture"] = "gaussian"
     dim: Width = 2
     components: Width = 1

@@ -11,7 +11,7 @@ from hedged.curve import MatchCurve
 from hedged.distributions import Distribution, Point
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.expansion import arithmetic_dtype, expand
-from hedged.match import CHUNK, logit_matrix
+from hedged.match import CHUNK, FARTHEST, logit_matrix
 from hedged.threads import share
 
 PROBES_EACH = 16  # probes that are worth a thread of their own
@@ -69,16 +69,18 @@ def _by_distance(probes: Tensor, gallery: Tensor, curve: MatchCurve, k: int, exc
     wide = torch.promote_types(torch.promote_types(probes.dtype, gallery.dtype), torch.float32)
     squares = torch.empty(len(probes), k, dtype=torch.float64)
     items = torch.empty(len(probes), k, dtype=torch.int64)
-    given = (probes.to(wide).contiguous(), gallery.to(wide).T.contiguous())
+    near, far = (x.to(wide).clamp(-FARTHEST, FARTHEST) for x in (probes, gallery))
+    given = (near.contiguous(), far.T.contiguous())
     share(closest, len(probes), PROBES_EACH, *given, squares, items, int(exclude_self))
     return Matches(curve.logit(squares.sqrt()), items)
 
 
 def _in_units_of(curve: MatchCurve, z: Distribution) -> tuple[Tensor, Tensor]:
-    """a·μ and a²·σ² in single precision or more: distances as the curve sees them."""
+    """a·μ and a²·σ² in single precision or more: distances as the curve sees them, cut where squares would overflow."""
     wide = torch.promote_types(z.dtype, torch.float32)
     mean, variance = (part.to(wide) for part in z.parts())
-    return mean * curve.scale, variance * curve.scale.square()
+    scale = curve.scale.to(wide).clamp(1 / FARTHEST, FARTHEST)
+    return (mean * scale).clamp(-FARTHEST, FARTHEST), (variance * scale.square()).clamp(max=FARTHEST**2)
 
 
 def _by_matrix(probes: Distribution, gallery: Distribution, curve: MatchCurve, k: int, exclude_self: bool) -> Matches:

@@ -252,10 +252,3 @@ def test_the_weight_of_matching_pairs_comes_down_in_the_first_half() -> None:
     trainer.step = steps // 4
     trainer.take_step()
     assert trainer.parts.loss.positive_weight == pytest.approx((0.5 * 0.05) ** 0.5)
-
-
-def test_a_constant_weight_is_the_same_run_as_before_there_was_a_first_one() -> None:
-    plain = tiny_config()
-    assert plain.fingerprint() != tiny_config(loss={"first_positive_weight": 0.5}).fingerprint()
-    assert "first_positive_weight" not in plain.to_toml()
-    assert Trainer(plain, build_parts(plain, tiny_data(plain))).positive_weight() == plain.loss.positive_weight

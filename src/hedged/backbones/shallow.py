@@ -71,7 +71,7 @@ class ShallowHidden(_Images):
         self,
         shape: tuple[int, int, int] = (1, 28, 56),
         channels: tuple[int, int] = (8, 16),
-        hidden: int = 256,
+        hidden: int = 512,
     ) -> None:
         super().__init__(shape, channels)
         if hidden < 1:

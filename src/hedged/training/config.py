@@ -45,7 +45,7 @@ class LossConfig(_Section):
     beta: Annotated[float, Field(ge=0)] = 1e-4
     kl: Literal["closed-form", "monte-carlo"] = "closed-form"  # for a mixture, closed-form is the convexity bound
     positive_weight: Annotated[float, Field(gt=0, lt=1)] = 0.05
-    first_positive_weight: Annotated[float, Field(gt=0, lt=1)] | None = None  # to come down from, in the first half
+    first_positive_weight: Annotated[float, Field(gt=0, lt=1)] = 0.5  # to come down from, in the first half
     pairs: Literal["all"] | Positive = "all"  # or so many matching and other pairs of a batch
     margin: Annotated[float, Field(gt=0)] = 1.0
     scale: Annotated[float, Field(gt=0)] = 10.0  # a and b to start from
@@ -57,8 +57,8 @@ class TrainConfig(_Section):
 
     steps: Positive = 5_000
     batch_size: Annotated[int, Field(ge=2)] = 128
-    classes_per_batch: Positive = 8
-    images_per_class: Annotated[int, Field(ge=2)] = 8
+    classes_per_batch: Positive = 16
+    images_per_class: Annotated[int, Field(ge=2)] = 6
     learning_rate: Annotated[float, Field(gt=0)] = 9e-3
     warmup: Annotated[int, Field(ge=0)] = 200
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
@@ -109,16 +109,13 @@ class Config(_Section):
         content = self.model_dump(mode="json")
         for key in ("log_every", "checkpoint_every"):
             del content["train"][key]
-        if content["loss"]["first_positive_weight"] is None:
-            del content["loss"]["first_positive_weight"]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
     def to_toml(self) -> str:
         """The config as TOML, every key written out."""
         lines = []
         for section, content in self.model_dump(mode="json").items():
-            given = {key: value for key, value in content.items() if value is not None}  # TOML has no null
-            lines += [f"[{section}]", *(f"{key} = {json.dumps(value)}" for key, value in given.items()), ""]
+            lines += [f"[{section}]", *(f"{key} = {json.dumps(value)}" for key, value in content.items()), ""]
         return "\n".join(lines)
 
 

@@ -139,13 +139,12 @@ class Trainer:
         return train.learning_rate * warm * 0.5 * (1 + math.cos(math.pi * self.step / train.steps))
 
     def positive_weight(self) -> float:
-        """Constant, or from its first value down (or up) to it, by equal factors over the first half of training.
+        """From its first value to its last by equal factors over the first half of training, then constant.
 
         Much weight on matching pairs first brings all that an image could be together; little weight later tells
         classes apart. A mixture that starts with little learns a code instead, each class in several places at once.
         """
-        last = self.config.loss.positive_weight
-        first = self.config.loss.first_positive_weight or last
+        first, last = self.config.loss.first_positive_weight, self.config.loss.positive_weight
         left = max(1 - 2 * self.step / self.config.train.steps, 0)
         return float(last * (first / last) ** left)
 

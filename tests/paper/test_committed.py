@@ -1,0 +1,94 @@
+"""Committed results of the paper: well-formed, the paper's own numbers beside them, and what README.md says of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from hedged import Embedder
+from hedged.embedder import shipped_models
+from hedged.errors import RunError
+from hedged.paper.catalogue import FIGURES
+from hedged.paper.numbers import TABLES, TableName, find_cell
+from hedged.paper.page import ACCURACIES, CORRELATIONS, is_met, load_cells, main_cells
+from hedged.paper.recipe import recipe
+
+RESULTS = Path(__file__).parents[2] / "results"
+PAPER = RESULTS / "paper"
+PAGE = (RESULTS / "README.md").read_text(encoding="utf-8")
+KEYS = ("digits", "dim", "model", "metric", "gallery", "probe", "vote", "beta")
+MADE = [name for name in TABLES if (PAPER / f"{name}.json").exists()]
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_cells_are_those_of_the_paper_once_for_each_split(name: TableName) -> None:
+    seen = set()
+    for cell in load_cells(PAPER, name):
+        beta = cell.get("beta") if name == "kl" else None
+        same = find_cell(*(cell.get(key) for key in KEYS[:-1]), beta)  # type: ignore[arg-type, call-arg]
+        assert same is not None
+        assert cell["paper"] == same.paper
+        key = (*(cell.get(key) for key in KEYS), cell["split"])
+        assert key not in seen
+        seen.add(key)
+        assert cell["seeds"] >= 1
+        assert -1 <= cell["measured"] <= 1
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_cells_say_which_recipe_made_them(name: TableName) -> None:
+    for cell in load_cells(PAPER, name):
+        config = recipe(cell["digits"], cell["dim"], cell["model"])
+        assert (cell["backbone"], cell["steps"]) == (config.model.backbone, config.train.steps)
+        assert "objective" not in cell
+        assert "estimator" not in cell
+
+
+@pytest.mark.parametrize(("kind", "metrics"), [("accuracies", ACCURACIES), ("correlations", CORRELATIONS)])
+def test_the_page_counts_right(kind: str, metrics: tuple[str, ...]) -> None:
+    cells = [cell for _, cell in main_cells(PAPER, metrics)]
+    met = sum(map(is_met, cells))
+    assert f"{met} of {len(cells)} {kind}" in PAGE
+
+
+def test_hedged_is_at_least_point_in_every_corrupt_cell_of_the_main_table() -> None:
+    cells: list[dict[str, Any]] = [c for c in load_cells(PAPER, "main-task") if c["split"] == "seen"]
+    points = {_where(c): c["measured"] for c in cells if c["model"] == "point" and c["gallery"] == "corrupt"}
+    hedged = [c for c in cells if c["model"] != "point" and c["gallery"] == "corrupt"]
+    assert hedged
+    for cell in hedged:
+        assert cell["measured"] >= points[_where(cell)], cell
+
+
+def _where(cell: dict[str, Any]) -> tuple[Any, ...]:
+    return cell["digits"], cell["dim"], cell["metric"]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_are_pictures_of_a_page_width(name: str) -> None:
+    path = PAPER / f"{name}.png"
+    if not path.exists():
+        pytest.skip(f"{name} is not committed yet")
+    with Image.open(path) as picture:
+        assert picture.width == 1400
+    assert f"(paper/{name}.png)" in PAGE
+
+
+def test_shipped_models_load_by_name_and_embed() -> None:
+    assert shipped_models() == ["hedged:ndigit-2d", "hedged:ndigit-2d-mog2", "hedged:ndigit-3d"]
+    for name, digits, components in zip(shipped_models(), (2, 2, 3), (1, 2, 1), strict=True):
+        e = Embedder.load(name)
+        assert e.architecture.shape == (1, 28, 28 * digits)
+        assert e.architecture.components == components
+        assert e.notes["fingerprint"] == recipe(digits, digits, f"mog-{components}").fingerprint()
+    with pytest.raises(RunError, match="no model ships as hedged:ndigit-9d: there are hedged:ndigit-2d"):
+        Embedder.load("hedged:ndigit-9d")
+
+
+def test_json_has_no_surprises() -> None:
+    for path in PAPER.glob("*.json"):
+        assert isinstance(json.loads(path.read_text(encoding="utf-8")), list)
