@@ -77,8 +77,9 @@ def test_the_fused_convolutions_are_those_of_torch(
     network = Shallow(shape, channels)
     plain = Shallow(shape, channels).double()
     plain.load_state_dict(network.state_dict())
-    assert is_fused(x)
-    assert not is_fused(x.double())
+    layers = [layer for layer in network.convolutions if isinstance(layer, nn.Conv2d)]
+    assert is_fused(x, layers)
+    assert not is_fused(x.double(), layers)
     given, exact = x.requires_grad_(), x.detach().double().requires_grad_()
     found, wanted = network(given), plain(exact)
     torch.testing.assert_close(found.double(), wanted, rtol=1e-4, atol=1e-5)

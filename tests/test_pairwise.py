@@ -8,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import seeded
 from torch import Tensor
+from torch.nn.functional import softplus
 
 from hedged import Gaussian, HedgedLoss, MatchCurve, Mixture
 from hedged.distributions import Distribution
 from hedged.losses import LossParts, Marginal, PairLoss
+from hedged.match import match_logit
 from hedged.pairwise import summed_costs
 
 
@@ -75,6 +77,23 @@ def test_in_float32_it_is_as_exact_as_pair_by_pair(components: int) -> None:
     torch.testing.assert_close(found.total, wanted.total, rtol=1e-5, atol=1e-6)
     for mine, reference in zip(grads, exact, strict=True):
         torch.testing.assert_close(mine, reference, rtol=1e-3, atol=1e-4 * float(reference.abs().max()))
+
+
+def test_a_batch_of_many_strips_is_the_sum_over_pairs() -> None:
+    tensors = batch(1, 2, 1e-1, 0.3, torch.float64, seed=8, size=300)
+    labels = torch.arange(300) % 7
+    curve = MatchCurve(5.0, 3.0).double()
+    costs = summed_costs(distribution(tensors), labels, curve)
+    first, second = torch.triu_indices(300, 300, 1)
+    z = distribution(tensors)
+    logits = match_logit(z.take(first), z.take(second), curve)
+    match = labels[first] == labels[second]
+    wanted = torch.stack([softplus(-logits[match]).sum(), softplus(logits[~match]).sum()])
+    torch.testing.assert_close(costs, wanted, rtol=1e-7, atol=1e-3)
+    for mine, exact in zip(
+        torch.autograd.grad(costs.sum(), tensors), torch.autograd.grad(wanted.sum(), tensors), strict=True
+    ):
+        torch.testing.assert_close(mine, exact, rtol=1e-5, atol=1e-4)
 
 
 def test_each_part_has_its_own_gradient() -> None:

@@ -48,7 +48,7 @@ def assert_best(probes: Distribution, gallery: Distribution, curve: MatchCurve, 
     dim=st.sampled_from([1, 2, 20]),
     spread=st.sampled_from([1e-6, 1e-3, 1e-1, 1.0]),
     reach=st.sampled_from([0.01, 1.0, 10.0]),
-    bias=st.floats(-2, 6),
+    bias=st.floats(-6, 14),
     gallery=st.sampled_from([5, 511, 1300]),
     seed=st.integers(0, 2**31),
 )  # fmt: skip

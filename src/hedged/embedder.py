@@ -109,7 +109,8 @@ def shipped_models() -> list[str]:
 
 def _shipped(name: str) -> Path:
     if name not in shipped_models():
-        raise RunError(f"no model ships as {name}: there are {', '.join(shipped_models())}, or give a folder")
+        there = ", ".join(shipped_models()) or "none at all"
+        raise RunError(f"no model ships as {name}; there are: {there}. Choose one, or give a folder")
     return MODELS / name.removeprefix(SHIPS)
 
 

@@ -110,8 +110,12 @@ class Evaluation:
 
     def ap_curve(self, condition: Condition) -> UncertaintyCurve:
         """AP in 20 bins of the mean η of random pairs."""
-        pairs = random_pairs(self.labels, seed=self.seed)
-        return ap_curve(self.uncertainty[condition], pairs, self.scores(pairs, condition))
+        return ap_curve(self.uncertainty[condition], self.some_pairs, self.scores(self.some_pairs, condition))
+
+    @cached_property
+    def some_pairs(self) -> Pairs:
+        """Random pairs, enough of them for 20 bins with some 40 matches each, however many classes there are."""
+        return random_pairs(self.labels, max(200_000, 20 * 40 * self.data.n_classes), seed=self.seed)
 
     def knn_curve(self, gallery: Condition, probe: Condition = "clean", vote: Vote = "majority") -> UncertaintyCurve:
         """KNN accuracy in 20 bins of the probe's η."""

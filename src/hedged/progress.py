@@ -34,7 +34,7 @@ def _bar(label: str, total: int, start: int) -> Iterator[Update]:
         begun = time.monotonic()
 
         def update(done: int, words: str = "") -> None:
-            rate = (done - start) / max(time.monotonic() - begun, 1e-9)
+            rate = max(done - start, 0) / max(time.monotonic() - begun, 1e-9)
             bar.update(task, completed=done, rate=f"{rate:.1f}/s")
             if words:
                 bar.update(task, words=words)
@@ -53,7 +53,7 @@ def _lines(label: str, total: int, start: int, every: float = 10.0) -> Iterator[
         if now - last < every and done < total:
             return
         last = now
-        rate = (done - start) / max(now - begun, 1e-9)
+        rate = max(done - start, 0) / max(now - begun, 1e-9)
         left = f"{duration((total - done) / rate)} left  " if rate else ""
         line = f"{label} {done}/{total}  {rate:.1f}/s  {left}{last_words}"
         print(line.rstrip(), file=sys.stderr, flush=True)

@@ -28,10 +28,11 @@ class Matches(NamedTuple):
 def best_matches(
     probes: Distribution, gallery: Distribution, curve: MatchCurve, k: int = 5, *, exclude_self: bool = False
 ) -> Matches:
-    """The k gallery items of highest p(m | x_i, x_j) for each probe, the first among equals: exact, as `match_matrix`.
+    """The k gallery items of highest p(m | x_i, x_j) for each probe, the first among equals, none of them missed.
 
-    Most items are ruled out by a bound before any exponential (hedged.compiled.ranking). With `exclude_self`, probe i
-    and gallery item i are one image and never each other's match.
+    p is that of `match_matrix` up to rounding. Most items are ruled out by a bound before any exponential
+    (hedged.compiled.bounds). With `exclude_self`, probe i and gallery item i are one image and never each other's
+    match.
 
     >>> from hedged import Gaussian
     >>> z = Gaussian(torch.tensor([[0.0], [0.1], [3.0], [3.2]]), torch.full((4, 1), 1e-4))
@@ -53,8 +54,9 @@ def _compiled(
 ) -> Matches:
     from hedged.compiled.ranking import nearest  # late: numba is slow to import
 
-    rows = [x.contiguous() for x in _in_units_of(curve, probes)]  # (N, C, D)
-    columns = [x.movedim(0, -1).contiguous() for x in _in_units_of(curve, gallery)]  # (C, D, M)
+    centre = gallery.parts()[0].mean((0, 1))  # differences count alone, and are more exact near the origin
+    rows = [x.contiguous() for x in _in_units_of(curve, probes, centre)]  # (N, C, D)
+    columns = [x.movedim(0, -1).contiguous() for x in _in_units_of(curve, gallery, centre)]  # (C, D, M)
     told = torch.tensor([curve.bias.item(), curve.chord_end(), curve.error_bound()], dtype=torch.float64)
     log_p = torch.empty(len(probes), k, dtype=torch.float64)
     items = torch.empty(len(probes), k, dtype=torch.int64)
@@ -75,12 +77,13 @@ def _by_distance(probes: Tensor, gallery: Tensor, curve: MatchCurve, k: int, exc
     return Matches(curve.logit(squares.sqrt()), items)
 
 
-def _in_units_of(curve: MatchCurve, z: Distribution) -> tuple[Tensor, Tensor]:
+def _in_units_of(curve: MatchCurve, z: Distribution, centre: Tensor) -> tuple[Tensor, Tensor]:
     """a·μ and a²·σ² in single precision or more: distances as the curve sees them, cut where squares would overflow."""
     wide = torch.promote_types(z.dtype, torch.float32)
     mean, variance = (part.to(wide) for part in z.parts())
     scale = curve.scale.to(wide).clamp(1 / FARTHEST, FARTHEST)
-    return (mean * scale).clamp(-FARTHEST, FARTHEST), (variance * scale.square()).clamp(max=FARTHEST**2)
+    near = ((mean - centre.to(wide)) * scale).clamp(-FARTHEST, FARTHEST)
+    return near, (variance * scale.square()).clamp(max=FARTHEST**2)
 
 
 def _by_matrix(probes: Distribution, gallery: Distribution, curve: MatchCurve, k: int, exclude_self: bool) -> Matches:

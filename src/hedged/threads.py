@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -15,6 +16,9 @@ from torch import Tensor
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="hedged")
+
+
+os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has the pool but not its threads
 
 
 def share(loop: Callable[..., None], count: int, least: int, *arguments: Tensor | int) -> None:

@@ -11,7 +11,7 @@ from cli.commands import Hedged, Result
 
 import hedged as package
 
-VERBS = ("demo", "train", "evaluate", "embed", "match", "data")
+VERBS = ("demo", "train", "evaluate", "embed", "match", "data", "paper")
 HELP_WITHOUT_TORCH = """
 import sys
 from hedged.cli import main
@@ -35,14 +35,16 @@ def test_help_names_every_verb(hedged: Hedged) -> None:
         assert f"\n  {verb} " in result.out
 
 
-@pytest.mark.parametrize("verb", [*VERBS, "data ndigit"])
+@pytest.mark.parametrize("verb", [*VERBS, "data ndigit", "paper list", "paper run", "paper show"])
 def test_every_verb_explains_itself_with_examples(hedged: Hedged, verb: str) -> None:
     result = hedged(*verb.split(), "--help")
     assert result.code == 0
-    assert verb == "data" or f"Examples:\n    hedged {verb}" in result.out
+    assert verb in ("data", "paper") or f"Examples:\n    hedged {verb}" in result.out
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["data", "ndigit", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["train", "--help"], ["data", "ndigit", "--help"], ["paper", "run", "--help"]]
+)
 def test_help_is_quick_because_it_imports_nothing_heavy(arguments: list[str]) -> None:
     command = [sys.executable, "-c", HELP_WITHOUT_TORCH, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

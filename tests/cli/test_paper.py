@@ -68,6 +68,8 @@ def test_the_data_set_is_counted(hedged: Hedged) -> None:
 def test_what_cannot_be_made_is_refused(hedged: Hedged) -> None:
     check_refused(hedged("paper", "run", "table-9"), "there is no table or figure 'table-9'", "main-task")
     check_refused(hedged("paper", "run", "main-task", "--only", "digits"), "key=value", "digits=2,dim=2")
+    check_refused(hedged("paper", "run", "main-task", "--only", "digits=2,digits=3"), "each key once")
+    check_refused(hedged("paper", "run", "main-task", "--only", ","), "each key once")
     check_refused(hedged("paper", "run", "main-task", "--only", "digits=9"), "no cell of main-task has digits=9")
     check_refused(hedged("paper", "run", "all", "--only", "digits=2"), "name the table instead of all")
     check_refused(hedged("paper", "run", "architecture", "--only", "digits=2"), "architecture is a figure")

@@ -15,9 +15,13 @@ from hedged.threads import share
 GROUP = 32  # images that are worked on together: what they need stays in a core's cache
 
 
-def is_fused(images: Tensor) -> bool:
-    """Whether there is a compiled loop for these images."""
-    return images.dtype == torch.float32 and images.device.type == "cpu" and len(images) > 0
+def is_fused(images: Tensor, layers: Sequence[nn.Conv2d]) -> bool:
+    """Whether there is a compiled loop for these images and layers, and nobody looks at what the layers do."""
+    tensors = [images, *(parameter for layer in layers for parameter in layer.parameters())]
+    plain = all(x.dtype == torch.float32 and x.device.type == "cpu" for x in tensors) and len(images) > 0
+    watched = any(layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks for layer in layers)
+    followed = torch.jit._trace.is_tracing() or torch.compiler.is_compiling()  # type: ignore[no-untyped-call]
+    return plain and not watched and not followed
 
 
 def convolve(images: Tensor, layers: Sequence[nn.Conv2d]) -> Tensor:

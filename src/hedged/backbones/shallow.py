@@ -45,8 +45,9 @@ class _Images(nn.Module):
     def _convolve(self, images: Tensor) -> Tensor:
         if tuple(images.shape[1:]) != self.shape:
             raise ShapeError(f"this network takes images of shape {self.shape}, got {tuple(images.shape[1:])}")
-        if is_fused(images):
-            return convolve(images, [layer for layer in self.convolutions if isinstance(layer, nn.Conv2d)])
+        layers = [layer for layer in self.convolutions if isinstance(layer, nn.Conv2d)]
+        if is_fused(images, layers):
+            return convolve(images, layers)
         features: Tensor = self.convolutions(images)
         return features
 

@@ -9,7 +9,7 @@ import typer
 
 from hedged.cli.columns import check_layout, columns_of, write_columns
 from hedged.cli.output import Force, Json, examples, print_json, refuse_overwriting
-from hedged.cli.runs import Run, load_embedder
+from hedged.cli.runs import Model, load_embedder
 from hedged.errors import DataError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ BATCH = 256
 
 
 def embed(
-    run: Run,
+    run: Model,
     images: Annotated[
         list[Path], typer.Argument(metavar="IMAGES", help="Image files, or folders of them (searched whole).")
     ],

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from hedged.cli.output import Json, examples, print_json, print_table
-from hedged.cli.runs import Run, load_embedder
+from hedged.cli.runs import Model, load_embedder
 
 EXAMPLES = examples("hedged match runs/demo a.png b.png", "hedged match runs/demo a.png b.png --json")
 
 
 def match(
-    run: Run,
+    run: Model,
     a: Annotated[Path, typer.Argument(metavar="A", help="An image of the size the model was trained on.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="Another.")],
     json: Json = False,

@@ -16,6 +16,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A table or figure: see `hedged paper list`.")]
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of models and results.")]
 OUT = Path("runs/paper")
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 COMMITTED = Path("results/paper")
 
 
@@ -57,7 +58,7 @@ def run(
     out: Out = OUT,
     jobs: Annotated[
         int, typer.Option("--jobs", min=1, metavar="N", help="Models at a time, one thread each. [one a core]")
-    ] = os.cpu_count() or 1,
+    ] = CORES,
 ) -> None:
     """Train what a table or figure needs, measure it, and write DIR/NAME.json or DIR/NAME.png.
 
@@ -75,9 +76,10 @@ def run(
     chosen = _chosen(only)
     if name == "all" and chosen:
         raise ConfigError("--only chooses cells of one table: name the table instead of all")
+    needs = [need for shown in wanted for need in shown.needs(chosen)]
     make_folder(out)
     shelf = Shelf(out / "models")
-    fill(shelf, [need for shown in wanted for need in shown.needs(chosen)], jobs)
+    fill(shelf, needs, jobs)
     for shown in wanted:
         for path in shown.write(shelf, out, chosen):
             print(path)
@@ -115,8 +117,8 @@ def _show(name: str, folder: Path, as_json: bool = False) -> None:
 
 
 def _chosen(only: str) -> dict[str, str]:
-    pairs = [part.partition("=") for part in only.split(",") if part.strip()]
-    for key, equals, value in pairs:
-        if not (key.strip() and equals and value.strip()):
-            raise ConfigError(f"--only takes key=value,…, such as digits=2,dim=2, got {only!r}")
-    return {key.strip(): value.strip() for key, _, value in pairs}
+    pairs = [part.partition("=") for part in only.split(",")] if only else []
+    chosen = {key.strip(): value.strip() for key, _, value in pairs}
+    if len(chosen) < len(pairs) or not all((*chosen, *chosen.values())):
+        raise ConfigError(f"--only takes key=value,…, each key once, such as digits=2,dim=2, got {only!r}")
+    return chosen

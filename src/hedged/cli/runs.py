@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from hedged.training import Config
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `hedged train` or `hedged demo` has filled.")]
+Model = Annotated[
+    Path,
+    typer.Argument(metavar="RUN", help="A folder with a trained model, or one that ships, such as hedged:ndigit-2d."),
+]
 
 
 def load_embedder(run: Path) -> Embedder:
@@ -34,6 +38,8 @@ def load_run(run: Path) -> tuple[Config, Embedder]:
     from hedged.training import load_config
 
     embedder = load_embedder(run)
+    if not (run / "config.toml").exists():
+        raise RunError(f"{run} is a model without its config, so there is nothing to say what to evaluate it on")
     config = load_config(run / "config.toml")
     if embedder.architecture != config.architecture:
         raise RunError(

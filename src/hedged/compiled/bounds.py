@@ -11,13 +11,14 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from hedged.compiled import compiled
 
 Floats = NDArray[np.floating[Any]]
 
 
-@njit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy", cache=True, nogil=True)
+@compiled({"contract", "nsz", "reassoc", "arcp"})
 def bound(mean: Floats, variance: Floats, means: Floats, variances: Floats, b: float, out: Floats) -> None:
     """Raise `out` to the log of the bound for one Gaussian against a strip of them, `(D, n)`."""
     size = means.shape[1]
@@ -37,7 +38,7 @@ def bound(mean: Floats, variance: Floats, means: Floats, variances: Floats, b: f
         out[i] = max(out[i], value)
 
 
-@njit(error_model="numpy", cache=True, nogil=True)
+@compiled()
 def log_floor(reach: float, b: float, touch: float) -> tuple[float, float, float]:
     """Jensen's bound, as `MatchCurve.log_floor`, and its slopes in the reach and in b."""
     if reach < touch:

@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from hedged.compiled import compiled
 
 Floats = NDArray[np.float32]
 Bytes = NDArray[np.uint8]
@@ -20,7 +21,7 @@ SIDE = 5  # of the filters
 EDGE = SIDE - 1
 
 
-@njit(fastmath=True, error_model="numpy", cache=True, nogil=True)
+@compiled(True)
 def _add_rows(
     one: Floats, two: Floats, plane: Floats, top: int, v: Floats, w: Floats, batch: int, first: int, last: int
 ) -> None:
@@ -38,7 +39,7 @@ def _add_rows(
             two[i] += w0 * row[i] + w1 * r1[i] + w2 * r2[i] + w3 * r3[i] + w4 * r4[i]
 
 
-@njit(fastmath=True, error_model="numpy", cache=True, nogil=True)
+@compiled(True)
 def _add_products(total: Floats, one: Floats, two: Floats, plane: Floats, top: int, batch: int) -> None:
     """total_0kl += ⟨one, (row top + k of the plane, l pixels further on)⟩, and total_1kl with two."""
     for k in range(SIDE):
@@ -63,7 +64,7 @@ def _add_products(total: Floats, one: Floats, two: Floats, plane: Floats, top: i
             total[1, k, at] += t
 
 
-@njit(error_model="numpy", cache=True, nogil=True)
+@compiled()
 def _pool(upper: Floats, lower: Floats, out: Floats, place: Bytes, batch: int) -> None:
     """The largest of 2×2 pixels, at least 0, and which it was: 0 to 3, 4 for none."""
     for x in range(len(out) // batch):
@@ -82,7 +83,7 @@ def _pool(upper: Floats, lower: Floats, out: Floats, place: Bytes, batch: int) -
             best[i] = max(most, np.float32(0))
 
 
-@njit(error_model="numpy", cache=True, nogil=True)
+@compiled()
 def forward(
     first: int, last: int, x: Floats, weight: Floats, bias: Floats, out: Floats, place: Bytes, batch: int
 ) -> None:
@@ -107,7 +108,7 @@ def forward(
                 _pool(rows[1, 0], rows[1, 1], out[g, other, y], place[g, other, y], batch)
 
 
-@njit(error_model="numpy", cache=True, nogil=True)
+@compiled()
 def backward(
     first: int,
     last: int,
@@ -135,7 +136,7 @@ def backward(
             _to_x(spread, turned, to_x[g], batch)
 
 
-@njit(error_model="numpy", cache=True, nogil=True)
+@compiled()
 def _to_weight(x: Floats, spread: Floats, out: Floats, batch: int) -> None:
     """From `spread`, the gradient of the convolution with a border of 4 zeros: `(O, H + 4, (W + 4)·B)`."""
     wide = slice(EDGE * batch, x.shape[2])
@@ -151,7 +152,7 @@ def _to_weight(x: Floats, spread: Floats, out: Floats, batch: int) -> None:
             out[other, c] = sums[1]
 
 
-@njit(error_model="numpy", cache=True, nogil=True)
+@compiled()
 def _unpool(grad: Floats, place: Bytes, spread: Floats, batch: int) -> None:
     """Put each gradient where the largest pixel was, zeros at the other three."""
     for y in range(grad.shape[0]):
@@ -164,7 +165,7 @@ def _unpool(grad: Floats, place: Bytes, spread: Floats, batch: int) -> None:
                     target[i] = given[i] if where[i] == at else np.float32(0)
 
 
-@njit(fastmath=True, error_model="numpy", cache=True, nogil=True)
+@compiled(True)
 def _sum(grad: Floats, place: Bytes) -> Any:
     """The sum of the gradients that reach a pixel."""
     total = np.float32(0)
@@ -175,7 +176,7 @@ def _sum(grad: Floats, place: Bytes) -> Any:
     return total
 
 
-@njit(error_model="numpy", cache=True, nogil=True)
+@compiled()
 def _to_x(spread: Floats, turned: Floats, out: Floats, batch: int) -> None:
     """A convolution with the filters turned round."""
     out[:] = np.float32(0)

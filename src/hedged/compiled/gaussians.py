@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from hedged.compiled import compiled, inlined
 
 Floats = NDArray[np.floating[Any]]
 
@@ -24,7 +25,7 @@ _SMALLEST32, _SMALLEST64 = np.float32(1e-28), 1e-280  # gradients below count as
 _EXACT: Any = {"contract", "nsz"}  # what may be rearranged without moving a result by more than its own rounding
 
 
-@njit(fastmath=_EXACT, inline="always", error_model="numpy")
+@inlined(_EXACT)
 def _exp(x: Floats, bits32: Any, bits64: Any) -> None:
     """exp(x) in place for x ≤ 0, to 2 units in the last place; 2ⁿ is made in the bits of a buffer."""
     if x.itemsize == 4:
@@ -39,7 +40,7 @@ def _exp(x: Floats, bits32: Any, bits64: Any) -> None:
             x[i] *= power64[i]
 
 
-@njit(fastmath=_EXACT, inline="always", error_model="numpy")
+@inlined(_EXACT)
 def _exp32(x: Floats, bits: Any) -> None:
     for i in range(len(x)):
         t = max(np.float32(x[i]), _LOWEST32)
@@ -57,7 +58,7 @@ def _exp32(x: Floats, bits: Any) -> None:
         x[i] = poly
 
 
-@njit(fastmath=_EXACT, inline="always", error_model="numpy")
+@inlined(_EXACT)
 def _exp64(x: Floats, bits: Any) -> None:
     for i in range(len(x)):
         t = max(np.float64(x[i]), _LOWEST64)
@@ -81,7 +82,7 @@ def _exp64(x: Floats, bits: Any) -> None:
         x[i] = poly
 
 
-@njit(fastmath=_EXACT, inline="always", error_model="numpy")
+@inlined(_EXACT)
 def _stretch(
     squares: Floats, spreads: Floats, c: np.floating[Any], at: slice, exponent: Floats, volume: Floats
 ) -> None:
@@ -97,7 +98,7 @@ def _stretch(
             volume[i] *= stretch
 
 
-@njit(fastmath=_EXACT, error_model="numpy", cache=True, nogil=True)
+@compiled(_EXACT)
 def expected(
     first: int, last: int, squares: Floats, spreads: Floats, widths: Floats, weights: Floats, out: Floats
 ) -> None:
@@ -118,7 +119,7 @@ def expected(
                 total[i] += w * exponent[i] / np.sqrt(volume[i])
 
 
-@njit(fastmath=True, inline="always", error_model="numpy")
+@inlined(True)
 def _sum(x: Floats) -> Any:
     total = x[0] - x[0]
     for i in range(len(x)):
@@ -126,7 +127,7 @@ def _sum(x: Floats) -> Any:
     return total
 
 
-@njit(fastmath=_EXACT, error_model="numpy", cache=True, nogil=True)
+@compiled(_EXACT)
 def gradients(
     first: int,
     last: int,

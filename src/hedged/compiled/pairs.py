@@ -11,20 +11,18 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hedged.compiled import compiled
 from hedged.compiled.bounds import bound, log_floor
 from hedged.compiled.gaussians import STRIP, expected, gradients
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
+FAR = -16.0  # a pair that does not match, and whose log p is certainly below, costs nothing
 
 
-FAR = -16.0  # log p below which a pair that does not match costs nothing: together less than the loss's own rounding
-
-
-@njit(error_model="numpy", cache=True, nogil=True)
+@compiled()
 def costs(
     first: int,
     last: int,
@@ -84,7 +82,7 @@ def costs(
                     count[kind] += 1
 
 
-@njit(error_model="numpy", cache=True, nogil=True)
+@compiled()
 def _bounds(row: int, mean: Floats, variance: Floats, b: float, nearness: Floats) -> None:
     """Bounds from above on log p of one item with those after it."""
     after = slice(row + 1, mean.shape[2])
@@ -95,7 +93,7 @@ def _bounds(row: int, mean: Floats, variance: Floats, b: float, nearness: Floats
             bound(mean[one][:, row], variance[one][:, row], columns, widths, b, nearness[after])
 
 
-@njit(error_model="numpy", cache=True, nogil=True)
+@compiled()
 def _geometry(
     pairs: Ints, one: Floats, other: Floats, spread_one: Floats, spread_other: Floats, squares: Floats, spreads: Floats
 ) -> None:
@@ -107,7 +105,7 @@ def _geometry(
             spreads[d, i] = spread_one[d, pairs[0, i]] + spread_other[d, pairs[1, i]]
 
 
-@njit(error_model="numpy", cache=True, nogil=True)
+@compiled()
 def _log_match(
     squares: Floats, spreads: Floats, terms: Floats, curve: Floats, value: Floats, out: Floats, floor: Floats
 ) -> None:
@@ -127,7 +125,7 @@ def _log_match(
         floor[1, i] = by_bias if is_floor else 0.0
 
 
-@njit(error_model="numpy", cache=True, nogil=True)
+@compiled()
 def _cost(log_p: float, matches: bool) -> tuple[float, float]:
     """−log p or −log(1 − p), and its slope in log p."""
     if matches:
@@ -136,8 +134,8 @@ def _cost(log_p: float, matches: bool) -> tuple[float, float]:
     return -math.log(rest), (1 - rest) / rest
 
 
-@njit(error_model="numpy", cache=True, nogil=True)
-def _log_sum(x: Floats) -> float:
+@compiled()
+def _log_sum(x: Floats) -> Any:
     most = x[0]
     for value in x[1:]:
         most = max(most, value)
@@ -147,7 +145,7 @@ def _log_sum(x: Floats) -> float:
     return most + math.log(total)
 
 
-@njit(error_model="numpy", cache=True, nogil=True)
+@compiled()
 def _add(
     pairs: Ints,
     matches: bool,
@@ -207,7 +205,7 @@ def _add(
         )
 
 
-@njit(error_model="numpy", cache=True, nogil=True)
+@compiled()
 def _add_gradients(
     pairs: Ints,
     by_floor: Floats,

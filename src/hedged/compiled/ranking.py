@@ -1,6 +1,6 @@
 """The k best matches of each probe in a gallery, exact, with a bound that spares most of the exponentials.
 
-A gallery item is worked out only if this bound exceeds the k-th best match so far.
+A gallery item is worked out only if its bound (hedged.compiled.bounds) exceeds the k-th best match so far.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hedged.compiled import compiled
 from hedged.compiled.bounds import bound, log_floor
 from hedged.compiled.gaussians import STRIP, expected
 
@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 SLACK = 1e-3  # of the bound's logarithm, far more than its rounding
 
 
-@njit(error_model="numpy", cache=True, nogil=True)
+@compiled()
 def _log_match(
     chosen: Ints,
     count: int,
@@ -61,7 +61,7 @@ def _log_match(
         out[i] = min(out[i] - math.log(pairs), highest)
 
 
-@njit(error_model="numpy", cache=True, nogil=True)
+@compiled()
 def _insert(score: float, item: int, best: Floats, items: Ints) -> None:
     """Put an item in its place among the best, after its equals."""
     place = len(best) - 1
@@ -71,7 +71,7 @@ def _insert(score: float, item: int, best: Floats, items: Ints) -> None:
     best[place], items[place] = score, item
 
 
-@njit(error_model="numpy", cache=True, nogil=True)
+@compiled()
 def nearest(
     first: int,
     last: int,
@@ -126,7 +126,7 @@ def nearest(
             cut = math.log(least - error) - SLACK if least > error else -math.inf
 
 
-@njit(error_model="numpy", cache=True, nogil=True)
+@compiled()
 def closest(
     first: int, last: int, points: Floats, columns: Floats, best: Floats, items: Ints, exclude_self: int
 ) -> None:
@@ -146,7 +146,7 @@ def closest(
         kept *= -1
 
 
-@njit(fastmath={"contract", "nsz"}, error_model="numpy", cache=True, nogil=True)
+@compiled({"contract", "nsz"})
 def _squares(point: Floats, columns: Floats, out: Floats) -> None:
     out[:] = 0
     for d in range(len(point)):

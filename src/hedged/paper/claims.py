@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
 from typing import final
@@ -12,11 +13,12 @@ from typing import final
 import torch
 
 from hedged.errors import ConfigError
-from hedged.evaluation import Condition
+from hedged.evaluation import CONDITIONS, Condition
 from hedged.files import write_json
-from hedged.metrics import Vote, axis_alignment
-from hedged.paper import centroids, kl_ellipsoids, main_task, soft_contrastive
+from hedged.metrics import Vote, axis_alignment, uncertainty_auroc
+from hedged.paper import centroids, kl, kl_ellipsoids, main_task, number_line, soft_contrastive
 from hedged.paper.exhibits import Exhibit, Only
+from hedged.paper.measurements import GRID, VOTES
 from hedged.paper.numbers import BLOCKS, Metric, Model
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Need, Shelf, Test
@@ -25,7 +27,6 @@ from hedged.training import Config
 
 MANY = 10  # dimensions, at which "all methods perform almost perfectly"
 HEDGED: tuple[Model, ...] = ("mog-1", "mog-2")
-GRID: tuple[tuple[Condition, Condition], ...] = (("clean", "clean"), ("clean", "corrupt"), ("corrupt", "clean"))
 
 
 @final
@@ -49,9 +50,9 @@ class Claims(Exhibit):
     def needs(self, only: Only) -> list[Need]:
         if only:
             raise ConfigError("--only chooses cells of a table; claims are made all at once: leave it out")
-        others = (main_task, soft_contrastive, centroids, kl_ellipsoids)
+        others = (main_task, soft_contrastive, centroids, kl_ellipsoids, kl, number_line)
         shown = [need for module in others for need in module.EXHIBIT.needs({})]
-        return [*shown, *(Need(_many(model), ("seen",)) for model in ("point", "mog-1"))]
+        return [*shown, *(Need(_many(model), ("seen",)) for model in ("point", *HEDGED))]
 
     def write(self, shelf: Shelf, folder: Path, only: Only) -> list[Path]:
         path = folder / f"{self.name}.json"
@@ -74,6 +75,11 @@ def claims(shelf: Shelf) -> Iterator[Claim]:
     yield _novelty_matters_less(shelf)
     yield _many_dimensions_are_enough(shelf)
     yield _a_gaussian_costs_little(shelf)
+    yield _plurality_is_milder(shelf)
+    yield _corrupt_probes_are_hardest(shelf)
+    yield _eta_tells_most_of_corrupt_probes(shelf)
+    yield _kl_helps(shelf)
+    yield _hedged_orders_the_line(shelf)
 
 
 def _configs(model: Model) -> list[Config]:
@@ -151,7 +157,7 @@ def _distance_is_a_poor_proxy(shelf: Shelf) -> Claim:
     pairs = [(by_distance(grid), by_eta(grid)) for grid in GRID]
     told = "; ".join(f"{d:.2f} against {e:.2f}" for d, e in pairs)
     return Claim(
-        "The distance to the nearest neighbour is a poor proxy of uncertainty for point embeddings",
+        "The distance to the nearest neighbour is a poor proxy of uncertainty for point embeddings (plurality)",
         all(d < e for d, e in pairs),
         f"mean τ of KNN with that distance (point) against that with η (one Gaussian): {told} "
         "(clean probes among clean, corrupt among clean, clean among corrupt)",
@@ -172,7 +178,7 @@ def _beta_widens(shelf: Shelf) -> Claim:
     widths = [c["measured"] for c in cells if c["metric"] == "standard_deviation" and c["probe"] == "corrupt"]
     return Claim(
         "A higher β widens the embeddings",
-        widths == sorted(widths) and len(widths) == len(kl_ellipsoids.BETAS),
+        all(narrow < wide for narrow, wide in pairwise(widths)) and len(widths) == len(kl_ellipsoids.BETAS),
         f"mean σ of corrupt images from β = 1e-6 to 1e-2: {', '.join(f'{w:.3g}' for w in widths)}",
     )
 
@@ -182,16 +188,20 @@ def _novelty_matters_less(shelf: Shelf) -> Claim:
         return fmean(shelf.measured(c, test)["asides"]["uncertainty"][condition] for c in _configs("mog-1"))
 
     seen, unseen, corrupt = mean_eta("seen", "clean"), mean_eta("unseen", "clean"), mean_eta("seen", "corrupt")
+    known, novel = (shelf.evaluation(recipe(2, 2, "mog-1"), test).uncertainty for test in ("seen", "unseen"))
+    by_novelty = uncertainty_auroc(known["clean"], novel["clean"])
+    by_occlusion = uncertainty_auroc(known["clean"], known["corrupt"])
     return Claim(
-        "Novel classes raise η less than occlusion does",
-        unseen - seen < corrupt - seen,
-        f"mean η: {seen:.3f} seen and clean, {unseen:.3f} unseen and clean, {corrupt:.3f} seen and corrupt",
+        "η tells novel classes less well than occlusion",
+        unseen < corrupt and by_novelty < by_occlusion,
+        f"AUROC of η, 2 digits in 2 dimensions: {by_novelty:.2f} for novel numbers, {by_occlusion:.2f} for occlusion; "
+        f"mean η of all: {seen:.3f} seen, {unseen:.3f} novel, {corrupt:.3f} corrupt",
     )
 
 
 def _many_dimensions_are_enough(shelf: Shelf) -> Claim:
     told, all_high = [], True
-    for model in ("point", "mog-1"):
+    for model in ("point", *HEDGED):
         ap = shelf.value(_many(model), "seen", "verification_ap", "clean", "clean")
         knn = shelf.value(_many(model), "seen", "knn_accuracy", "clean", "clean", "majority")
         all_high &= min(ap, knn) > 0.95
@@ -214,6 +224,65 @@ def _a_gaussian_costs_little(shelf: Shelf) -> Claim:
         "A Gaussian costs about the time of a point and twice its storage",
         ratio < 1.1 and abs(size - 2) < 0.1,
         f"{ratio:.2f} times the time to embed 2,000 images (medians of 7), {size:.1f} times the bytes",
+    )
+
+
+def _mean_knn(shelf: Shelf, metric: Metric, gallery: Condition, probe: Condition, vote: Vote) -> float:
+    return fmean(shelf.value(config, "seen", metric, gallery, probe, vote) for config in _configs("mog-1"))
+
+
+def _plurality_is_milder(shelf: Shelf) -> Claim:
+    pairs = [[_mean_knn(shelf, "knn_accuracy", c, "clean", vote) for vote in VOTES] for c in CONDITIONS]
+    told = "; ".join(f"{strict:.3f} by majority, {mild:.3f} by plurality" for strict, mild in pairs)
+    return Claim(
+        "Plurality identifies more than a majority does",
+        all(strict <= mild for strict, mild in pairs),
+        f"one Gaussian, mean of 4 settings, clean and corrupt gallery: {told}",
+    )
+
+
+def _corrupt_probes_are_hardest(shelf: Shelf) -> Claim:
+    clean, probe, gallery = (_mean_knn(shelf, "knn_accuracy", *grid, "plurality") for grid in GRID)
+    return Claim(
+        "A corrupt probe is harder than a corrupt gallery",
+        probe < gallery,
+        f"one Gaussian, mean of 4 settings: {probe:.3f} against {gallery:.3f}; {clean:.3f} if all is clean",
+    )
+
+
+def _eta_tells_most_of_corrupt_probes(shelf: Shelf) -> Claim:
+    clean, probe, gallery = (_mean_knn(shelf, "knn_correlation", *grid, "plurality") for grid in GRID)
+    return Claim(
+        "η tells most of the hardest task, corrupt probes",
+        probe > max(clean, gallery),
+        f"mean τ: {probe:.2f} for corrupt probes, {gallery:.2f} in a corrupt gallery, {clean:.2f} if all is clean",
+    )
+
+
+def _kl_helps(shelf: Shelf) -> Claim:
+    """Over all cells of the table of the KL term."""
+    cells = [cell for cell in kl.EXHIBIT.measured(shelf, {}, variant=False) if cell["split"] == "seen"]
+
+    def mean(kind: str, beta: float) -> float:
+        return fmean(c["measured"] for c in cells if c["metric"].endswith(kind) and c["beta"] == beta)
+
+    accuracy, tau = (
+        [fmean([mean(k, b) for k in kinds]) for b in (0.0, 1e-4)] for kinds in (("_ap", "_accuracy"), ("_correlation",))
+    )
+    return Claim(
+        "The KL term helps accuracy mildly and the uncertainty more",
+        accuracy[1] > accuracy[0] and tau[1] - tau[0] > accuracy[1] - accuracy[0],
+        f"β = 0 and 1e-4: mean accuracy {accuracy[0]:.3f} and {accuracy[1]:.3f}, mean τ {tau[0]:.2f} and {tau[1]:.2f}",
+    )
+
+
+def _hedged_orders_the_line(shelf: Shelf) -> Claim:
+    cells = [c for c in number_line.EXHIBIT.numbers(shelf) if c["metric"] == "shared_digit_count"]
+    hedged, point = ([c["measured"] for c in cells if c["model"] == model] for model in ("mog-1", "point"))
+    return Claim(
+        "On the number line hedged embeddings put more classes beside one that shares a digit, in every trial",
+        min(hedged) > max(point),
+        f"of 99 neighbours: {', '.join(map(str, hedged))} hedged, {', '.join(map(str, point))} point",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from hedged.paper.shelf import MAIN, SAMPLED, Measured, Need, Shelf, Test
 from hedged.training import Config
 
 Only = Mapping[str, str]  # keys of cells and the values wanted, such as {"digits": "2"}
+RESULTS = ("paper", "measured", "std", "seeds", "steps", "repeats_std")  # of a cell; all else names it
 NUMBER_TESTS: tuple[Test, ...] = ("seen", "unseen", "all")
 
 
@@ -99,8 +101,9 @@ class Table(Exhibit):
         written = []
         for variant, name in ((False, self.name), (True, f"{self.name}-variants")):
             if cells := [*self.measured(shelf, only, variant)]:
-                write_json(folder / f"{name}.json", cells)
-                written.append(folder / f"{name}.json")
+                path = folder / f"{name}.json"
+                write_json(path, _merged(path, cells) if only else cells)
+                written.append(path)
         return written
 
     def measured(self, shelf: Shelf, only: Only, variant: bool) -> Iterator[Cell]:
@@ -130,9 +133,20 @@ def _measured(shelf: Shelf, series: Series, test: Measured, wanted: PaperCell) -
         **dict(series.marks),
         "paper": wanted.paper,
         "measured": round(statistics.fmean(values), 5),
-        "std": round(statistics.pstdev(values), 5),
+        "std": round(statistics.stdev(values), 5) if len(values) > 1 else 0.0,
         "seeds": len(values),
     }
+
+
+def _merged(path: Path, cells: Sequence[Cell]) -> list[Cell]:
+    """The cells of a file with these in the place of those of the same name, and new ones at the end."""
+    old: list[Cell] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    by_name = {_name(cell): cell for cell in (*old, *cells)}
+    return list(by_name.values())
+
+
+def _name(cell: Cell) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted((key, value) for key, value in cell.items() if key not in RESULTS))
 
 
 def _find(cells: Sequence[Cell], wanted: PaperCell) -> Cell:

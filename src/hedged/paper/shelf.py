@@ -17,7 +17,7 @@ from hedged.errors import RunError
 from hedged.evaluation import Condition, Evaluation
 from hedged.files import write_json
 from hedged.metrics import Vote
-from hedged.paper.measurements import measure, measure_sampled
+from hedged.paper.measurements import VERSION, measure, measure_sampled
 from hedged.paper.numbers import Metric
 from hedged.training import Config, build_data, train
 from hedged.training import checkpoint as checkpoints
@@ -53,20 +53,26 @@ class Shelf:
     def has(self, need: Need) -> bool:
         """Whether nothing is left to do for a need."""
         place = self.place(need.config)
-        return (place / DESCRIPTION).exists() and all(self._file(need.config, test).exists() for test in need.tests)
+        return (place / DESCRIPTION).exists() and all(self._is_measured(need.config, test) for test in need.tests)
 
     def fill(self, need: Need) -> None:
         """Train the model if it is not there, going on where an earlier attempt stopped, and measure it."""
         place = self.place(need.config)
         if not (place / DESCRIPTION).exists():
-            begun = time.monotonic()
+            begun, commit = time.monotonic(), _commit()
             resume = (place / checkpoints.FILE).exists()
             train(need.config, _data(need.config).train, place, resume)
-            made = {"seconds": None if resume else time.monotonic() - begun, "commit": _commit()}
+            made = {"seconds": None if resume else time.monotonic() - begun, "commit": commit}
             write_json(place / MADE, made)
         for test in need.tests:
-            if not self._file(need.config, test).exists():
-                write_json(self._file(need.config, test), self._measure(need.config, test))
+            if not self._is_measured(need.config, test):
+                measured = {"version": VERSION, **self._measure(need.config, test)}
+                write_json(self._file(need.config, test), measured)
+
+    def _is_measured(self, config: Config, what: Measured) -> bool:
+        """Whether it was measured, by code that measures as this does."""
+        path = self._file(config, what)
+        return path.exists() and json.loads(path.read_text(encoding="utf-8")).get("version", 1) == VERSION
 
     def _measure(self, config: Config, what: Measured) -> dict[str, Any]:
         if what == SAMPLED:
@@ -123,12 +129,17 @@ def _evaluate(place: Path, config: Config, test: Test) -> Evaluation:
 
 
 def _commit() -> str | None:
-    """The commit that this code is at, where it runs from a checkout that has one."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    """The commit that this code is at, where it runs from a checkout of its own."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        _git("ls-files", "--error-unmatch", Path(__file__).name)  # of this project, not of one that it is installed in
+        return _git("describe", "--always", "--dirty")
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(Path(__file__).parent), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _test(config: Config, test: Test) -> NDigit:

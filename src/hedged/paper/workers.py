@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -15,7 +16,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from hedged.errors import RunError
+from hedged.data import load_mnist
+from hedged.errors import HedgedError, RunError
 from hedged.files import make_folder, write_json
 from hedged.paper.shelf import Need, Shelf
 from hedged.progress import progress
@@ -25,7 +27,8 @@ from hedged.training.journal import last_step
 
 NEED, WORDS = "need.json", "worker.log"
 STEPS_A_TEST = 1_000  # what measuring on a test set counts for beside training, in steps
-POLL = 0.5  # seconds
+POLL, PATIENCE = 0.5, 15.0  # seconds
+FAILURE = "the reason: "  # before the message of a worker that fails
 
 
 def fill(shelf: Shelf, needs: Iterable[Need], jobs: int) -> None:
@@ -35,6 +38,9 @@ def fill(shelf: Shelf, needs: Iterable[Need], jobs: int) -> None:
     if not waiting:
         return
     make_folder(shelf.folder)
+    if any(need.config.data.source == "mnist" for need in waiting):
+        for part in ("train", "test"):
+            load_mnist(part)  # fetched once, here, and not by each worker
     running: dict[subprocess.Popen[bytes], Need] = {}
     total, begun_with = sum(map(_work, waiting)), sum(_done(shelf, need) for need in waiting)
     models = list(waiting)
@@ -51,9 +57,18 @@ def fill(shelf: Shelf, needs: Iterable[Need], jobs: int) -> None:
     except KeyboardInterrupt:
         raise RunError("interrupted; what was done is kept: give the same command again to go on") from None
     finally:
-        for worker in running:
-            worker.terminate()
-        for worker in running:
+        _stop(running)
+
+
+def _stop(running: Iterable[subprocess.Popen[bytes]]) -> None:
+    """As Ctrl-C does: let each worker finish its step and save it; then make sure."""
+    for worker in running:
+        worker.send_signal(signal.SIGINT)
+    for worker in running:
+        try:
+            worker.wait(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            worker.kill()
             worker.wait()
 
 
@@ -83,7 +98,7 @@ def _start(shelf: Shelf, need: Need) -> subprocess.Popen[bytes]:
     write_json(place / NEED, content)
     with (place / WORDS).open("wb") as words:
         return subprocess.Popen(
-            [sys.executable, "-m", "hedged.paper.workers", str(place / NEED)],
+            [sys.executable, "-m", "hedged.paper.workers", str(place / NEED), str(os.getpid())],
             stdin=subprocess.DEVNULL,
             stdout=words,
             stderr=words,
@@ -94,9 +109,13 @@ def _start(shelf: Shelf, need: Need) -> subprocess.Popen[bytes]:
 def _check(shelf: Shelf, need: Need, worker: subprocess.Popen[bytes]) -> None:
     if worker.returncode == 0:
         return
-    words = (shelf.place(need.config) / WORDS).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    last = words[-1] if words else f"exit code {worker.returncode}"
-    raise RunError(f"a model failed: {last} (all of it: {shelf.place(need.config) / WORDS}); mend it and run again")
+    words = (shelf.place(need.config) / WORDS).read_text(encoding="utf-8", errors="replace")
+    _, told, reason = words.rpartition(FAILURE)
+    reason = reason.strip() if told else f"its process ended with code {worker.returncode}"
+    raise RunError(
+        f"a model failed: {reason}\nIts log is {shelf.place(need.config) / WORDS}. What was done is kept: give the "
+        "same command again to go on"
+    )
 
 
 def _leave_with(parent: int) -> None:
@@ -106,12 +125,15 @@ def _leave_with(parent: int) -> None:
     os._exit(1)
 
 
-def _main(path: Path) -> None:
-    threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
+def _main(path: Path, parent: int) -> None:
+    threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
     content = json.loads(path.read_text(encoding="utf-8"))
     need = Need(Config.model_validate_json(json.dumps(content["config"])), tuple(content["tests"]))
-    Shelf(Path(content["shelf"])).fill(need)
+    try:
+        Shelf(Path(content["shelf"])).fill(need)
+    except HedgedError as error:
+        sys.exit(f"{FAILURE}{error}")
 
 
 if __name__ == "__main__":
-    _main(Path(sys.argv[1]))
+    _main(Path(sys.argv[1]), int(sys.argv[2]))
