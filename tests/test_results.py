@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from hedged.demo import CONFIGS
@@ -45,3 +46,11 @@ def test_the_readme_shows_what_was_measured() -> None:
     for words, expected in rows.items():
         (line,) = (line for line in readme if line.startswith(f"| {words}"))
         assert [number.strip().strip("*") for number in line.split("|")[2].split("/")] == expected
+
+
+def test_the_readme_tells_what_the_page_of_results_counts() -> None:
+    readme, page = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "results/README.md"))
+    words = " ".join(readme.split())
+    for kind in ("accuracies", "correlations"):
+        (counted,) = re.findall(rf"\d+ of \d+ {kind}", page)
+        assert counted in words
