@@ -49,7 +49,7 @@ def test_overrides_are_toml_values_or_bare_words(tmp_path: Path) -> None:
         ({"loss": {"beta": float("nan")}}, "loss.beta"),
         ({"loss": {"scale": 0.0}}, "loss.scale: input should be greater than 0"),
         ({"loss": {"kind": "triplet"}}, "'hedged', 'soft-contrastive' or 'contrastive', got 'triplet'"),
-        ({"train": {"batch_size": 32}}, "= 64 is more than train.batch_size = 32"),
+        ({"train": {"batch_size": 32}}, "= 96 is more than train.batch_size = 32"),
         ({"train": {"steps": 100}}, "train.warmup = 200 leaves nothing"),
         ({"data": 3}, "data: input should be a valid dictionary"),
     ],

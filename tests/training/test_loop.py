@@ -168,7 +168,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_step(tmp_path: Pa
 
 
 def test_a_variance_branch_that_explodes_is_told_in_words(tmp_path: Path) -> None:
-    config = tiny_config(loss={"beta": 10.0}, train={"learning_rate": 0.1})
+    config = tiny_config(loss={"beta": 10.0, "first_positive_weight": 0.05}, train={"learning_rate": 0.1})
     train(config, tiny_data(config), tmp_path)
     assert "the variances have exploded" in str(log(tmp_path)[-1]["warning"])
 

@@ -39,7 +39,10 @@ def load_run(run: Path) -> tuple[Config, Embedder]:
 
     embedder = load_embedder(run)
     if not (run / "config.toml").exists():
-        raise RunError(f"{run} is a model without its config, so there is nothing to say what to evaluate it on")
+        raise RunError(
+            f"{run} holds a model without its config.toml, which says what to evaluate it on: give a folder that "
+            "`hedged train` has filled"
+        )
     config = load_config(run / "config.toml")
     if embedder.architecture != config.architecture:
         raise RunError(

@@ -100,8 +100,8 @@ def _told(shelf: Shelf) -> Iterator[str]:
     yield f"* {len(needs)} models of {', '.join(f'{n:,}' for n in steps)} steps each; the paper trains 500,000."
     if seconds:
         yield (
-            f"* Training a model takes {median(seconds) / 60:.1f} minutes on one core (median of {len(seconds)}; as many "
-            "at a time as the machine has cores)."
+            f"* Training a model takes {median(seconds) / 60:.1f} minutes on one core (median of {len(seconds)}; "
+            "as many at a time as the machine has cores)."
         )
     if commits:
         yield f"* Trained at commit {', '.join(commits)}."
