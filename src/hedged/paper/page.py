@@ -11,7 +11,7 @@ from typing import Any
 from hedged.files import write_text
 from hedged.paper.catalogue import CLAIMS, FIGURES, NAMES, TABLES, exhibit
 from hedged.paper.measurements import Cell
-from hedged.paper.shelf import Shelf
+from hedged.paper.shelf import Need, Shelf
 from hedged.paper.workers import together
 
 ACCURACIES = ("verification_ap", "knn_accuracy")
@@ -91,13 +91,15 @@ def _page(shelf: Shelf, folder: Path, path: Path) -> Iterator[str]:
 
 def _told(shelf: Shelf) -> Iterator[str]:
     needs = together(need for name in NAMES for need in exhibit(name).needs({}))
-    made = [shelf.made(need.config) for need in needs]
+    there = [need for need in needs if shelf.has(Need(need.config))]
+    made = [shelf.made(need.config) for need in there]
     seconds = [each["seconds"] for each in made if each["seconds"]]
     commits = sorted({each["commit"] for each in made if each["commit"]})
     steps = sorted({need.config.train.steps for need in needs})
-    yield "Made by `hedged paper run all`; a single table by `hedged paper run NAME`."
+    yield "A table or figure is made by `hedged paper run NAME`, all of them by `hedged paper run all`."
     yield ""
-    yield f"* {len(needs)} models of {', '.join(f'{n:,}' for n in steps)} steps each; the paper trains 500,000."
+    models = f"{len(needs)}" if len(there) == len(needs) else f"So far {len(there)} of {len(needs)}"
+    yield f"* {models} models, of {', '.join(f'{n:,}' for n in steps)} steps each; the paper trains 500,000."
     if seconds:
         yield (
             f"* Training a model takes {median(seconds) / 60:.1f} minutes on one core (median of {len(seconds)}; "

@@ -15,7 +15,7 @@ from hedged.report.canvas import COLOURS as COLOURS
 from hedged.report.canvas import FAINT, MUTED
 from hedged.report.canvas import INK as INK
 
-FULL, HALF = 7.0, 3.4  # inches: the width of a page and of a column
+FULL = 7.0  # inches: the width of a page
 TEXT, SMALL = 8.0, 7.0  # points
 POINT, HEDGED, MIXTURE = "#59626b", "#0072B2", "#009E73"  # the methods, wherever they are compared
 # Ten digits: Okabe and Ito's eight colours with the yellow darkened, and two greys.
