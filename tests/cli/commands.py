@@ -9,7 +9,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 PROGRAM = Path(sys.executable).parent / "hedged"
 TINY = """
@@ -47,6 +50,12 @@ def snapshot(folder: Path) -> dict[str, str]:
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
         for path in sorted(folder.rglob("*"))
     }
+
+
+def arrays_of(path: Path) -> dict[str, NDArray[Any]]:
+    """All arrays of an .npz file, which is closed again."""
+    with np.load(path) as content:
+        return dict(content)
 
 
 def check_refused(result: Result, *words: str) -> None:

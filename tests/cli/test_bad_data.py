@@ -6,9 +6,8 @@ import shutil
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-from cli.commands import Hedged, check_refused, snapshot
+from cli.commands import Hedged, arrays_of, check_refused, snapshot
 from PIL import Image
 
 from hedged.data.fetch import SHA256
@@ -80,7 +79,7 @@ def test_embed_never_overwrites_unless_told(
     check_refused(hedged("embed", finished_run, *images, "--out", out), str(out), "exists already", "--force")
     assert out.read_text() == "precious"
     assert hedged("embed", finished_run, *images, "--out", out, "--force").code == 0
-    assert len(np.load(out)["ids"]) == 3
+    assert len(arrays_of(out)["ids"]) == 3
 
 
 def test_embed_into_a_file_of_no_known_kind(hedged: Hedged, finished_run: Path, images: list[Path]) -> None:

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cli.commands import Hedged, check_refused, snapshot
 
 from hedged.paper.catalogue import FIGURES, NAMES, TABLES
 
-TINY: dict[str, dict[str, Any]] = {
-    "data": {"source": "offline", "split": "number", "train_images": 2000, "test_images": 400, "per_class": 20},
-    "model": {"channels": [2, 4], "hidden": 16},
-    "loss": {},
-    "train": {"steps": 3, "warmup": 1, "batch_size": 32, "classes_per_batch": 4, "images_per_class": 4},
-}
-
 
 @pytest.fixture(autouse=True)
-def _tiny_recipe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("hedged.paper.recipe._file", lambda: TINY)
+def _elsewhere(tiny_recipe: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli.commands import Hedged
+from cli.commands import Hedged, arrays_of
 from PIL import Image
 
 from hedged import Embedder, Gaussian, MatchCurve, match_probability
@@ -72,7 +72,7 @@ def test_embed_writes_npz(hedged: Hedged, finished_run: Path, images: list[Path]
     result = hedged("embed", finished_run, images[2], images[0].parent, "--out", out)
     assert result.code == 0, result.err
     assert "embedded 4 images" in result.out
-    content = np.load(out)
+    content = arrays_of(out)
     assert content["ids"].tolist() == [str(path) for path in (images[2], *images)]
     embedder = Embedder.load(finished_run)
     z = embedder.embed([images[2], *images])
@@ -89,7 +89,7 @@ def test_embedded_rows_are_enough_to_match(
 
     out = tmp_path / "embedded.npz"
     assert json.loads(hedged("embed", finished_run, *images, "--out", out, "--json").out)["images"] == 3
-    content = np.load(out)
+    content = arrays_of(out)
     z = Gaussian(torch.from_numpy(content["means"]), torch.from_numpy(content["variances"]))
     curve = MatchCurve(float(content["scale"]), float(content["bias"]))
     told = json.loads(hedged("match", finished_run, images[0], images[1], "--json").out)

@@ -31,7 +31,8 @@ def test_standard_files_give_exactly_their_images(
         path = standard_files / f"dataset_mnist_{n_digits}_{split}_{part}.npz"
         digits = mnist[part != "train"]
         images = read_index(path, digits)
-        index = np.load(path)
+        with np.load(path) as content:
+            index = dict(content)
         classes, samples, _ = index["image_ids"].shape
         assert len(images) == classes * samples
         assert images.labels.view(classes, samples)[:, 0].tolist() == index["chosen_numbers"].tolist()
@@ -53,7 +54,8 @@ def test_own_splits_have_the_sizes_of_the_standard_files(
     own = ndigit_splits(*mnist, n_digits=n_digits, split="number")
     parts = {"train": own.train, "test_seen": own.test["seen"], "test_unseen": own.test["unseen"]}
     for name, images in parts.items():
-        standard = np.load(standard_files / f"dataset_mnist_{n_digits}_number_{name}.npz")["image_ids"]
+        with np.load(standard_files / f"dataset_mnist_{n_digits}_number_{name}.npz") as content:
+            standard = content["image_ids"]
         assert (images.n_classes, len(images)) == (standard.shape[0], standard.shape[0] * standard.shape[1])
         # As there, no digit is twice at the same place of the same number.
         places = images.image_ids.view(standard.shape).numpy()
