@@ -1,27 +1,48 @@
 """Put what `hedged paper run all` made where the project keeps it: results/paper, results/README.md, shipped models.
 
-    python tools/publish_paper.py runs/paper
+    python tools/publish_paper.py runs/paper          into this checkout
+    python tools/publish_paper.py runs/paper FOLDER   into another
 
-Models that ship are copies of models on the shelf; nothing is trained here.
+Of a table, a test set is published if every cell of it was measured by the recipe as it is. Other results that
+results/paper holds are removed, so that all that is there comes from one folder. Models that ship are copies of models
+on the shelf; nothing is trained here, and nothing is written if one of them is not there.
 """
 
 from __future__ import annotations
 
-import shutil
+import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from hedged.embedder import MODELS, Embedder
-from hedged.paper.page import write_page
+from hedged.embedder import Embedder
+from hedged.errors import HedgedError, RunError
+from hedged.files import make_folder, write_atomically, write_text
+from hedged.paper.catalogue import NAMES, exhibit
+from hedged.paper.page import load_cells, write_page
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
+from hedged.paper.tables import Table
 
-ROOT = Path(__file__).parents[1]
 SHIPPED = {
     "ndigit-2d": recipe(2, 2, "mog-1"),
     "ndigit-2d-mog2": recipe(2, 2, "mog-2"),
     "ndigit-3d": recipe(3, 3, "mog-1"),
 }
+
+TRIED = """## What was tried for the numbers that fall short
+
+The settings were chosen for one Gaussian, on validation digits (docs/recipe.md has all trials), and points and mixtures
+train with the same: no number of theirs was tuned for.
+
+* Points, corrupt AP, 3 digits in 2 and in 4 dimensions: nothing for points alone. In 4 dimensions 10,000 steps instead
+  of 5,000 gave 0.926 instead of 0.918. One Gaussian reaches the paper's numbers for points in both settings.
+* Two Gaussians, corrupt AP, 3 digits in 4 dimensions: 10,000 steps gave 0.939 instead of 0.937.
+* One Gaussian, corrupt probes, 3 digits in 3 dimensions: on validation digits 10,000 steps (8 × 8 images in the second
+  stream) gave 0.507 and the recipe with a constant weight 0.503, both above the paper's 0.499; the recipe as it is was
+  kept, since it is the one at which two Gaussians are hedged and not a code.
+
+"""
 
 DEMO = """## The demo
 
@@ -30,21 +51,58 @@ which version. A test holds the README's table and the demo's bars against this 
 """
 
 
-def main(made: Path) -> None:
-    results = ROOT / "results" / "paper"
-    results.mkdir(parents=True, exist_ok=True)
-    for path in sorted([*made.glob("*.json"), *made.glob("*.png")]):
-        shutil.copyfile(path, results / path.name)
-        print(results / path.name)
-    shelf = Shelf(made / "models")
-    page = write_page(shelf, results, ROOT / "results" / "README.md")
-    page.write_text(page.read_text(encoding="utf-8") + DEMO, encoding="utf-8")
+def publish(made: Path, root: Path) -> None:
+    """Bring a checkout up to date with a folder of models and results."""
+    shelf, results = Shelf(made / "models"), root / "results" / "paper"
+    embedders: dict[str, Embedder] = {name: shelf.embedder(config) for name, config in SHIPPED.items()}
+    files = {name: content for shown in NAMES for name, content in contents(made, shown)}
+    if not files:
+        raise RunError(f"{made} has neither a whole table nor a figure: `hedged paper run all --out {made}` makes them")
+    make_folder(results)
+    for name, content in files.items():
+        _write(results / name, content)
+    for path in sorted([*results.glob("*.json"), *results.glob("*.png")]):
+        if path.name not in files:
+            path.unlink()
+            print(f"removed {path}")
+    page = write_page(shelf, results, root / "results" / "README.md")
+    write_text(page, page.read_text(encoding="utf-8") + TRIED + DEMO)
     print(page)
-    for name, config in SHIPPED.items():
-        embedder: Embedder = shelf.embedder(config)
-        embedder.save(MODELS / name)
-        print(MODELS / name)
+    for name, embedder in embedders.items():
+        embedder.save(root / "src" / "hedged" / "models" / name)
+        print(root / "src" / "hedged" / "models" / name)
+
+
+def contents(made: Path, name: str) -> Iterator[tuple[str, bytes]]:
+    """The files of a table or figure that are fit to publish."""
+    shown = exhibit(name)
+    if isinstance(shown, Table):
+        yield from _whole(made, shown)
+        return
+    for path in (made / f"{name}.png", made / f"{name}.json"):
+        if path.exists():
+            yield path.name, path.read_bytes()
+
+
+def _whole(made: Path, table: Table) -> Iterator[tuple[str, bytes]]:
+    """The cells of those test sets of which none is missing; variants only beside a table."""
+    for variant in (False, True):
+        file = table.file_name(variant)
+        cells = load_cells(made, file.removesuffix(".json"))
+        if missing := table.missing(cells, variant):
+            print(f"{file} lacks {len(missing)} cells; test sets that lack any are left out", file=sys.stderr)
+        if not (whole := table.complete(cells, variant)):
+            return
+        yield file, (json.dumps(whole, indent=2) + "\n").encode()
+
+
+def _write(path: Path, content: bytes) -> None:
+    write_atomically(path, lambda part: part.write_bytes(content))
+    print(path)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    try:
+        publish(Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) > 2 else Path(__file__).parents[1])
+    except HedgedError as error:
+        sys.exit(str(error))

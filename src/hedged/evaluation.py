@@ -34,6 +34,8 @@ from hedged.ranking import best_matches
 
 Condition = Literal["clean", "corrupt"]
 CONDITIONS: tuple[Condition, ...] = ("clean", "corrupt")
+# Gallery and probe, as the paper combines them: never both corrupt.
+GRID: tuple[tuple[Condition, Condition], ...] = (("clean", "clean"), ("clean", "corrupt"), ("corrupt", "clean"))
 Array = NDArray[np.float64]
 
 
@@ -114,8 +116,9 @@ class Evaluation:
 
     @cached_property
     def some_pairs(self) -> Pairs:
-        """Random pairs, enough of them for 20 bins with some 40 matches each, however many classes there are."""
-        return random_pairs(self.labels, max(200_000, 20 * 40 * self.data.n_classes), seed=self.seed)
+        """Random pairs, 200,000 or, where classes are many, enough of them for 20 bins with some 100 matches each."""
+        classes = self.data.n_classes
+        return random_pairs(self.labels, 200_000 if classes <= 200 else 20 * 100 * classes, seed=self.seed)
 
     def knn_curve(self, gallery: Condition, probe: Condition = "clean", vote: Vote = "majority") -> UncertaintyCurve:
         """KNN accuracy in 20 bins of the probe's η."""
@@ -139,8 +142,7 @@ class Evaluation:
         self.progress("verifying pairs")
         yield "verification_ap", {c: self.verification_ap(c) for c in CONDITIONS}
         yield "knn_accuracy", {gallery: self.knn_accuracy(gallery) for gallery in CONDITIONS}
-        grid: list[tuple[Condition, Condition]] = [("clean", "clean"), ("clean", "corrupt"), ("corrupt", "clean")]
-        yield "knn_plurality", {f"gallery {g}, probe {p}": self.knn_accuracy(g, p, "plurality") for g, p in grid}
+        yield "knn_plurality", {f"gallery {g}, probe {p}": self.knn_accuracy(g, p, "plurality") for g, p in GRID}
         yield "uncertainty", {c: float(eta[c].mean()) for c in CONDITIONS}
         self.progress("relating uncertainty to performance")
         yield "ap_correlation", {c: self._kendall(c, partial(self.ap_curve, c)) for c in CONDITIONS}

@@ -1,9 +1,10 @@
-"""Models on a shelf: trained once, measured once, whatever is interrupted; tables are made of what lies there."""
+"""Models on a shelf: trained once, measured once, whatever is interrupted."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -15,10 +16,8 @@ import pytest
 import torch
 from tiny import tiny_config
 
-from hedged.errors import ConfigError, RunError
-from hedged.paper.exhibits import Series, Table
-from hedged.paper.numbers import TABLES, PaperCell
-from hedged.paper.recipe import recipe
+from hedged.errors import RunError
+from hedged.paper import workers
 from hedged.paper.shelf import Need, Shelf
 from hedged.paper.workers import fill, together
 from hedged.training import Config, checkpoint
@@ -146,50 +145,32 @@ def test_an_interrupted_model_ends_the_same(tmp_path: Path) -> None:
     assert halves.made(config)["seconds"] is None
 
 
-def test_a_failing_model_is_told_with_its_words(tmp_path: Path) -> None:
-    config = small(learning_rate=1e9)
-    with pytest.raises(RunError, match=r"(?s)a model failed: step \d+: .*learning_rate.*worker\.log"):
-        fill(Shelf(tmp_path), [Need(config)], jobs=1)
+def test_failing_models_are_told_with_their_words_once_the_others_are_done(tmp_path: Path) -> None:
+    bad, worse, good = small(5, learning_rate=1e9), small(6, learning_rate=1e30), small(0)
+    shelf = Shelf(tmp_path)
+    with pytest.raises(RunError) as failure:
+        fill(shelf, [Need(bad), Need(good, ("seen",)), Need(worse)], jobs=1)
+    head, one, other, advice = str(failure.value).splitlines()
+    assert head == "2 of 3 models failed, the others are done:"
+    for line, config in ((one, bad), (other, worse)):
+        name = f"2 digits, gaussian in 2 dimensions, seed {config.train.seed}"
+        assert re.match(rf"  {name}: step \d+: .*learning_rate", line)
+        assert str(shelf.place(config) / "worker.log") in line
+        assert not shelf.has(Need(config))
+    assert "give the same command again" in advice
+    assert shelf.has(Need(good, ("seen",)))
 
 
-@pytest.fixture
-def filled(tmp_path: Path) -> Shelf:
-    """What the models of a small table would have measured: seed + 1 tenths."""
-    shelf = Shelf(tmp_path / "models")
-    for seed in range(2):
-        config = recipe(2, 2, "mog-1", seed)
-        shelf.place(config).mkdir(parents=True)
-        cell = {"metric": "verification_ap", "gallery": "clean", "probe": "clean", "measured": (seed + 1) / 10}
-        (shelf.place(config) / "measured-seen.json").write_text(json.dumps({"cells": [cell]}))
-    return shelf
-
-
-SMALL = Table(
-    name="small",
-    title="One cell",
-    cells=(PaperCell(2, 2, "mog-1", "verification_ap", "clean", "clean", 0.989),),
-    series=(Series(tests=("seen",), seeds=2),),
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("Traceback (most recent call last):\nKeyError: 'x'\n", "its process ended with code 1, after: KeyError: 'x'"),
+        ("", "its process ended with code 1, after: nothing"),
+        ("training 1/20\nthe reason: step 3: no\n", "seed 0: step 3: no (its log"),
+    ],
 )
-
-
-def test_a_cell_is_the_mean_over_seeds(filled: Shelf, tmp_path: Path) -> None:
-    assert SMALL.write(filled, tmp_path, {}) == [tmp_path / "small.json"]
-    (cell,) = json.loads((tmp_path / "small.json").read_text())
-    steps = recipe(2, 2, "mog-1").train.steps
-    assert cell == {
-        "digits": 2, "dim": 2, "model": "mog-1", "metric": "verification_ap", "gallery": "clean", "probe": "clean",
-        "beta": 1e-4, "split": "seen", "backbone": "shallow-hidden", "steps": steps, "paper": 0.989,
-        "measured": 0.15, "std": 0.07071, "seeds": 2,
-    }  # fmt: skip
-
-
-def test_only_names_cells_or_is_refused() -> None:
-    table = Table("main-task", "", TABLES["main-task"], (Series(),))
-    assert len(table.wanted({"digits": "2", "dim": "2"})) == 12
-    assert {need.config.data.digits for need in table.needs({"digits": "3"})} == {3}
-    with pytest.raises(ConfigError, match="--only colour=… is not a key of main-task: it has digits, dim"):
-        table.wanted({"colour": "red"})
-    with pytest.raises(ConfigError, match="no cell of main-task has digits=7"):
-        table.wanted({"digits": "7"})
-    kl = Table("kl", "", TABLES["kl"], (Series(),))
-    assert {cell.beta for cell in kl.wanted({"beta": "1e-4"})} == {1e-4}
+def test_the_last_words_of_a_model_are_told(words: str, told: str, tmp_path: Path) -> None:
+    shelf, need = Shelf(tmp_path), Need(small())
+    shelf.place(need.config).mkdir()
+    (shelf.place(need.config) / workers.WORDS).write_text(words)
+    assert told in workers._failure(shelf, need, code=1)

@@ -1,7 +1,7 @@
 """The table of the KL term: β = 0 against β = 10⁻⁴."""
 
-from hedged.paper.exhibits import Series, Table
 from hedged.paper.numbers import TABLES
+from hedged.paper.tables import Series, Table
 
 EXHIBIT = Table(
     name="kl",

@@ -1,8 +1,8 @@
 """The table of plurality voting, told by η(x): the correlation is highest for corrupt probes."""
 
 from hedged.paper import main_task
-from hedged.paper.exhibits import Table
 from hedged.paper.numbers import TABLES
+from hedged.paper.tables import Table
 
 EXHIBIT = Table(
     name="knn-plurality-correlation",

@@ -1,7 +1,7 @@
 """Table 1: verification and identification, point against hedged, 2 and 3 digits in 2 and 3 dimensions."""
 
-from hedged.paper.exhibits import Series, Table
 from hedged.paper.numbers import TABLES
+from hedged.paper.tables import Series, Table
 
 SEEDS = 3
 ONE = ((2, 2),)

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from hedged.distributions import Point
-from hedged.evaluation import CONDITIONS, Array, Condition, Evaluation
+from hedged.evaluation import CONDITIONS, GRID, Array, Condition, Evaluation
 from hedged.match import MonteCarlo, match_logit, self_mismatch
 from hedged.metrics import (
     UncertaintyCurve,
@@ -25,7 +25,6 @@ from hedged.metrics import (
 
 Cell = dict[str, Any]
 VERSION = 1  # of all that is measured here: raise it when that changes, and it is measured again
-GRID: tuple[tuple[Condition, Condition], ...] = (("clean", "clean"), ("clean", "corrupt"), ("corrupt", "clean"))
 VOTES: tuple[Vote, ...] = ("majority", "plurality")
 SAMPLES, REPEATS = 8, 10  # of the Monte Carlo estimate of η, as the paper makes it
 

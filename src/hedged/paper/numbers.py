@@ -62,6 +62,7 @@ class _Row:
 
 BLOCKS = ((2, 2), (2, 3), (3, 2), (3, 3))  # (N, D): digits of an image, dimensions of the embedding
 BETAS = (0.0, 1e-4)
+STEPS = 500_000
 
 
 def _cells(

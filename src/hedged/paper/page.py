@@ -11,6 +11,7 @@ from typing import Any
 from hedged.files import write_text
 from hedged.paper.catalogue import CLAIMS, FIGURES, NAMES, TABLES, exhibit
 from hedged.paper.measurements import Cell
+from hedged.paper.numbers import STEPS
 from hedged.paper.shelf import Need, Shelf
 from hedged.paper.workers import together
 
@@ -99,7 +100,7 @@ def _told(shelf: Shelf) -> Iterator[str]:
     yield "A table or figure is made by `hedged paper run NAME`, all of them by `hedged paper run all`."
     yield ""
     models = f"{len(needs)}" if len(there) == len(needs) else f"So far {len(there)} of {len(needs)}"
-    yield f"* {models} models, of {', '.join(f'{n:,}' for n in steps)} steps each; the paper trains 500,000."
+    yield f"* {models} models, of {', '.join(f'{n:,}' for n in steps)} steps each; the paper trains {STEPS:,}."
     if seconds:
         yield (
             f"* Training a model takes {median(seconds) / 60:.1f} minutes on one core (median of {len(seconds)}; "

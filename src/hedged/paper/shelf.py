@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any, Literal, final
 
 from hedged.data import NDigit, NDigitSplits
+from hedged.data.splits import Split, TestSet
 from hedged.embedder import DESCRIPTION, Embedder
 from hedged.errors import RunError
 from hedged.evaluation import Condition, Evaluation
 from hedged.files import write_json
 from hedged.metrics import Vote
-from hedged.paper.measurements import VERSION, measure, measure_sampled
+from hedged.paper.measurements import VERSION, Cell, measure, measure_sampled
 from hedged.paper.numbers import Metric
 from hedged.training import Config, build_data, train
 from hedged.training import checkpoint as checkpoints
 
-Test = Literal["instance", "seen", "unseen", "all"]
-MAIN: dict[str, Test] = {"number": "seen", "instance": "instance"}  # the test set that stands for a split
-Measured = Test | Literal["sampled"]
+MAIN: dict[Split, TestSet] = {"number": "seen", "instance": "instance"}  # the test set that stands for a split
+Measured = TestSet | Literal["sampled"]
 SAMPLED: Literal["sampled"] = "sampled"
 MADE = "made.json"
 
@@ -84,25 +84,40 @@ class Shelf:
         content: dict[str, Any] = json.loads(self._file(config, test).read_text(encoding="utf-8"))
         return content
 
+    def cell(
+        self,
+        config: Config,
+        test: Measured,
+        metric: Metric,
+        gallery: Condition,
+        probe: Condition,
+        vote: Vote | None = None,
+    ) -> Cell:
+        """The cell of that name."""
+        wanted = {"metric": metric, "gallery": gallery, "probe": probe, "vote": vote}
+        cells: list[Cell] = self.measured(config, test)["cells"]
+        for cell in cells:
+            if wanted == {key: cell.get(key) for key in wanted}:
+                return cell
+        name = " ".join(filter(None, wanted.values()))
+        raise RunError(f"{self._file(config, test)} has no {name}: remove it, and it is measured again")
+
     def value(
         self,
         config: Config,
-        test: Test,
+        test: Measured,
         metric: Metric,
         gallery: Condition,
         probe: Condition,
         vote: Vote | None = None,
     ) -> float:
-        """One number of those."""
-        wanted = (metric, gallery, probe, vote)
-        keys = ("metric", "gallery", "probe", "vote")
-        cells = self.measured(config, test)["cells"]
-        return next(float(cell["measured"]) for cell in cells if tuple(map(cell.get, keys)) == wanted)
+        """The number of that cell."""
+        return float(self.cell(config, test, metric, gallery, probe, vote)["measured"])
 
     def embedder(self, config: Config) -> Embedder:
         return _load(self.place(config))
 
-    def evaluation(self, config: Config, test: Test | None = None) -> Evaluation:
+    def evaluation(self, config: Config, test: TestSet | None = None) -> Evaluation:
         """The model on a test set, the main one of its split unless told; each is kept while it is in use."""
         return _evaluate(self.place(config), config, test or MAIN[config.data.split])
 
@@ -124,7 +139,7 @@ def _load(place: Path) -> Embedder:
 
 
 @lru_cache(3)
-def _evaluate(place: Path, config: Config, test: Test) -> Evaluation:
+def _evaluate(place: Path, config: Config, test: TestSet) -> Evaluation:
     return Evaluation(_load(place), _test(config, test), progress=logger.info)
 
 
@@ -142,7 +157,7 @@ def _git(*arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def _test(config: Config, test: Test) -> NDigit:
+def _test(config: Config, test: TestSet) -> NDigit:
     return _data(config).test[test]
 
 

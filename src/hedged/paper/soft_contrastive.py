@@ -9,12 +9,13 @@ from typing import final
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from hedged.data.splits import TestSet
 from hedged.evaluation import Condition
 from hedged.paper.exhibits import Figure
 from hedged.paper.measurements import Cell
 from hedged.paper.numbers import TABLES, PaperCell
 from hedged.paper.recipe import recipe
-from hedged.paper.shelf import Shelf, Test
+from hedged.paper.shelf import Shelf
 from hedged.paper.style import INK, POINT, TEXT, labels, letters, panels, title
 from hedged.report.canvas import FAINT
 from hedged.report.curves import MARKERS
@@ -36,7 +37,7 @@ class SoftContrastive(Figure):
 
     name: str = "soft-contrastive"
     title: str = "Soft contrastive loss against contrastive loss, by margin"
-    tests: tuple[Test, ...] = ("seen",)
+    tests: tuple[TestSet, ...] = ("seen",)
 
     def configs(self) -> list[Config]:
         return [_soft(), *map(_hard, MARGINS)]

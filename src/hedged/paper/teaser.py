@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from numpy.typing import NDArray
 
+from hedged.errors import DataError
 from hedged.evaluation import CONDITIONS, Condition, Evaluation
 from hedged.match import match_probability
 from hedged.metrics import Centroids
@@ -91,8 +92,8 @@ def choose(means: Array, variances: Array, labels: NDArray[np.int64], centroids:
     """The image whose two components lie closest on two classes that it may be: min √E‖z − c(z)‖² / ‖c₁ − c₂‖.
 
     c₁ and c₂ are the class centres nearest to the components, c(z) the one of the component that z is from. One is the
-    true class, both have the digit that is visible, and of the other digit most is `hidden` `(n, 2)`. `means` and
-    `variances` are `(n, 2, D)`. If no image is such, all are compared.
+    true class, both have the digit that is visible, and of the other digit most is `hidden` `(n, 2)`. If no image is
+    such, all whose components lie on two classes are compared. `means` and `variances` are `(n, 2, D)`.
     """
     distances = np.linalg.norm(means[:, :, None] - centroids.positions, axis=-1)
     nearest = distances.argmin(-1)  # (n, 2)
@@ -100,9 +101,16 @@ def choose(means: Array, variances: Array, labels: NDArray[np.int64], centroids:
     apart = np.linalg.norm(np.diff(centroids.positions[nearest], axis=1)[:, 0], axis=-1)
     score = spread / np.maximum(apart, 1e-9)
     readings = centroids.labels[nearest]
+    two = readings[:, 0] != readings[:, 1]
     fit = _is_hidden(hidden) & _shares_visible(readings, labels, hidden) & (readings == labels[:, None]).any(-1)
-    item = int(np.lexsort((score, ~(fit & (apart > 0))))[0])
-    return Choice(item, (int(readings[item, 0]), int(readings[item, 1])))
+    if not two.any():
+        raise DataError(
+            f"of {len(labels)} corrupt images none has its two components on two classes, so there is none to show "
+            "that may be read in two ways: train the mixture for longer"
+        )
+    candidates = np.flatnonzero(two & fit if (two & fit).any() else two)
+    item = candidates[score[candidates].argmin()]
+    return Choice(int(item), (int(readings[item, 0]), int(readings[item, 1])))
 
 
 def hidden_ink(evaluation: Evaluation) -> Array:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hedged.data import load_mnist
@@ -32,18 +32,34 @@ FAILURE = "the reason: "  # before the message of a worker that fails
 
 
 def fill(shelf: Shelf, needs: Iterable[Need], jobs: int) -> None:
-    """Train and measure all that is not there yet, `jobs` models at a time, and show progress."""
-    wanted = together(needs)
-    waiting = [need for need in wanted if not shelf.has(need)]
-    if not waiting:
+    """Train and measure all that is not there yet, `jobs` models at a time, and show progress.
+
+    A model that fails does not stop the others; which did, and why, is raised at the end.
+    """
+    models = [need for need in together(needs) if not shelf.has(need)]
+    if not models:
         return
     make_folder(shelf.folder)
-    if any(need.config.data.source == "mnist" for need in waiting):
+    if any(need.config.data.source == "mnist" for need in models):
         for part in ("train", "test"):
             load_mnist(part)  # fetched once, here, and not by each worker
+    try:
+        failures = _make(shelf, models, jobs)
+    except KeyboardInterrupt:
+        raise RunError("interrupted; what was done is kept: give the same command again to go on") from None
+    if failures:
+        told = "\n".join(failures)
+        raise RunError(
+            f"{len(failures)} of {len(models)} models failed, the others are done:\n{told}\n"
+            "What was done is kept: give the same command again to go on"
+        )
+
+
+def _make(shelf: Shelf, models: Sequence[Need], jobs: int) -> list[str]:
+    """Have a worker for each model; what is to be said of those that fail."""
+    waiting, failures = list(models), []
     running: dict[subprocess.Popen[bytes], Need] = {}
-    total, begun_with = sum(map(_work, waiting)), sum(_done(shelf, need) for need in waiting)
-    models = list(waiting)
+    total, begun_with = sum(map(_work, models)), sum(_done(shelf, need) for need in models)
     try:
         with progress(f"{len(models)} models, steps", total, begun_with) as update:
             while waiting or running:
@@ -52,12 +68,14 @@ def fill(shelf: Shelf, needs: Iterable[Need], jobs: int) -> None:
                     running[_start(shelf, need)] = need
                 time.sleep(POLL)
                 for worker in [worker for worker in running if worker.poll() is not None]:
-                    _check(shelf, running.pop(worker), worker)
-                update(sum(_done(shelf, need) for need in models), f"{sum(map(shelf.has, models))} models done")
-    except KeyboardInterrupt:
-        raise RunError("interrupted; what was done is kept: give the same command again to go on") from None
+                    need = running.pop(worker)
+                    if worker.returncode != 0:
+                        failures.append(_failure(shelf, need, worker.returncode))
+                words = f"{sum(map(shelf.has, models))} models done" + (f", {len(failures)} failed" if failures else "")
+                update(sum(_done(shelf, need) for need in models), words)
     finally:
         _stop(running)
+    return failures
 
 
 def _stop(running: Iterable[subprocess.Popen[bytes]]) -> None:
@@ -106,16 +124,15 @@ def _start(shelf: Shelf, need: Need) -> subprocess.Popen[bytes]:
         )
 
 
-def _check(shelf: Shelf, need: Need, worker: subprocess.Popen[bytes]) -> None:
-    if worker.returncode == 0:
-        return
-    words = (shelf.place(need.config) / WORDS).read_text(encoding="utf-8", errors="replace")
+def _failure(shelf: Shelf, need: Need, code: int) -> str:
+    """Which model failed, and what it said."""
+    model, log = need.config.model, shelf.place(need.config) / WORDS
+    words = log.read_text(encoding="utf-8", errors="replace").strip()
     _, told, reason = words.rpartition(FAILURE)
-    reason = reason.strip() if told else f"its process ended with code {worker.returncode}"
-    raise RunError(
-        f"a model failed: {reason}\nIts log is {shelf.place(need.config) / WORDS}. What was done is kept: give the "
-        "same command again to go on"
-    )
+    if not told:  # not by hedged: the last line of a traceback, or whatever there is
+        reason = f"its process ended with code {code}, after: {words.splitlines()[-1] if words else 'nothing'}"
+    name = f"{need.config.data.digits} digits, {model.head} in {model.dim} dimensions, seed {need.config.train.seed}"
+    return f"  {name}: {reason} (its log is {log})"
 
 
 def _leave_with(parent: int) -> None:
