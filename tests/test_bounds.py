@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hedged import MatchCurve
-from hedged.compiled.bounds import bound, log_floor
+from hedged import Gaussian, MatchCurve
+from hedged.compiled.bounds import bound, log_bound, log_floor
+from hedged.expansion import expand
+from hedged.match import log_match_probability
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(200)
 
@@ -39,7 +41,7 @@ def test_the_truth_lies_between_the_bounds(
     exact = integrated(mean, variance, bias)
     highest = np.full(1, -3e38, np.float32)
     half = (variance / 2).astype(np.float32)
-    bound(mean.astype(np.float32), half, np.zeros((2, 1), np.float32), half[:, None], bias, highest)
+    bound(mean.astype(np.float32), half, np.zeros((2, 1), np.float32), half[:, None], 0, bias, highest)
     curve = MatchCurve(1.0, bias).double()
     total = math.sqrt(float((mean**2 + variance).sum()))
     lowest, *_ = log_floor(total, bias, curve.chord_end())
@@ -58,3 +60,28 @@ def test_the_compiled_floor_is_that_of_the_curve(bias: float) -> None:
         (by_bias,) = torch.autograd.grad(value[i], curve.bias, retain_graph=True)
         found = log_floor(reach[i].item(), bias, curve.chord_end())
         assert found == pytest.approx((value[i].item(), by_reach[i].item(), by_bias.item()), rel=1e-9, abs=1e-12)
+
+
+@settings(max_examples=150)
+@given(
+    reach=st.floats(0, 60),
+    dim=st.integers(1, 20),
+    spread=st.floats(-8, 6),
+    wide=st.floats(-8, 6),
+    bias=st.floats(-4, 10),
+    seed=st.integers(0, 2**31),
+)
+def test_no_match_beyond_a_radius_exceeds_its_bound(
+    reach: float, dim: int, spread: float, wide: float, bias: float, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    mean = random.standard_normal(dim)
+    mean *= (reach + random.exponential()) / np.linalg.norm(mean)
+    own, others = math.exp(spread) * random.random(dim), math.exp(wide) * random.random(dim)
+    curve = MatchCurve(1.0, bias).double().requires_grad_(False)
+    one = Gaussian(torch.zeros(dim, dtype=torch.float64), torch.from_numpy(own))
+    log_p = log_match_probability(one, Gaussian(torch.from_numpy(mean), torch.from_numpy(others)), curve)
+    terms = torch.stack(expand(curve.bias)).numpy()
+    volume = 1 / np.sqrt((1 + 2 * terms[0, :, None] * own).prod(1))
+    told = np.array([bias, curve.chord_end(), curve.error_bound()])
+    assert log_p <= log_bound(reach, others.max(), own, terms, told, volume)

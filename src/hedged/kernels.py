@@ -24,8 +24,8 @@ STRIPS_EACH = 32  # strips of pairs that are worth a thread of their own
 def expected_gaussians(squares: Tensor, spreads: Tensor, widths: Tensor, weights: Tensor) -> Tensor:
     """Σ_j w_j E[exp(−c_j ‖v‖²)], `(...)`, from m² and s as `(D, ...)`, c and w as `(J,)`; differentiable in all four.
 
-    >>> one = torch.ones(1, 3)
-    >>> expected_gaussians(0 * one, 4 * one, torch.tensor([1.0]), torch.tensor([3.0]))  # 3 / √(1 + 2·4)
+    >>> one = torch.ones(1, 3)  # 3 / √(1 + 2·4) = 1
+    >>> expected_gaussians(0 * one, 4 * one, torch.tensor([1.0]), torch.tensor([3.0])).round(decimals=5)
     tensor([1., 1., 1.])
     """
     result: Tensor = _ExpectedGaussians.apply(squares, spreads, widths, weights)  # type: ignore[no-untyped-call]

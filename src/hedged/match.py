@@ -22,9 +22,10 @@ from hedged.distributions import Distribution, Point
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.expansion import Expansion, arithmetic_dtype, expand
 from hedged.kernels import expected_gaussians
+from hedged.matrix import closed_form_matrix
+from hedged.units import FARTHEST
 
 CHUNK = 2**20  # numbers held at a time by `match_matrix`, per intermediate result: what a core's cache holds
-FARTHEST = 1e15  # distances and scales beyond are cut, so that their squares have gradients even in float32
 
 
 class Estimator(ABC):
@@ -170,8 +171,13 @@ def match_matrix(z1: Distribution, z2: Distribution, curve: MatchCurve, estimato
     >>> match_matrix(z[:3], z, MatchCurve()).shape
     torch.Size([3, 5])
     """
-    logits = logit_matrix(z1, z2, curve, estimator)
-    return logits.sigmoid_().clamp_(*_ends(logits.dtype))  # in place: a copy of this size may not fit
+    _require_lists(z1, z2)
+    is_exact = isinstance(z1, Point) and isinstance(z2, Point)
+    if isinstance(estimator, ClosedForm) and not is_exact and {z1.device.type, z2.device.type} == {"cpu"}:
+        matrix = closed_form_matrix(z1, z2, curve)
+    else:
+        matrix = logit_matrix(z1, z2, curve, estimator).sigmoid_()
+    return matrix.clamp_(*_ends(matrix.dtype))  # in place: a copy of this size may not fit
 
 
 def _probability(logit: Tensor) -> Tensor:
@@ -186,10 +192,7 @@ def _ends(dtype: torch.dtype) -> tuple[float, float]:
 @torch.no_grad()
 def logit_matrix(z1: Distribution, z2: Distribution, curve: MatchCurve, estimator: Estimator = CLOSED_FORM) -> Tensor:
     """The log-odds of `match_matrix`: the same ranking, without ties where p rounds to 0 or 1."""
-    _require_same_space(z1, z2)
-    for name, z in (("first", z1), ("second", z2)):
-        if len(z.batch_shape) != 1:
-            raise ShapeError(f"match_matrix takes two lists of embeddings, the {name} is {z!r}")
+    _require_lists(z1, z2)
     out = torch.empty(len(z1), len(z2), dtype=torch.promote_types(z1.dtype, z2.dtype), device=z1.device)
     for rows, columns in _blocks(z1, z2, estimator):
         out[rows, columns] = estimator.logit(z1[rows].unsqueeze(1), z2[columns].unsqueeze(0), curve)
@@ -206,6 +209,13 @@ def _blocks(z1: Distribution, z2: Distribution, estimator: Estimator) -> Iterato
     for top in range(0, len(z1), height):
         for left in range(0, len(z2), max(width, 1)):
             yield slice(top, top + height), slice(left, left + width)
+
+
+def _require_lists(z1: Distribution, z2: Distribution) -> None:
+    _require_same_space(z1, z2)
+    for name, z in (("first", z1), ("second", z2)):
+        if len(z.batch_shape) != 1:
+            raise ShapeError(f"match_matrix takes two lists of embeddings, the {name} is {z!r}")
 
 
 def _require_same_space(z1: Distribution, z2: Distribution) -> None:

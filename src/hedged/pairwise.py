@@ -11,8 +11,8 @@ from torch.autograd.function import once_differentiable
 from hedged.curve import MatchCurve
 from hedged.distributions import Distribution
 from hedged.expansion import arithmetic_dtype, expand
-from hedged.match import FARTHEST
 from hedged.threads import share
+from hedged.units import curve_ends, in_units_of, midst
 
 BLOCKS = 8  # parts of the matrix of pairs, each with sums of its own; at most so many threads
 
@@ -31,11 +31,7 @@ def summed_costs(z: Distribution, labels: Tensor, curve: MatchCurve) -> Tensor:
     """
     terms = expand(curve.bias)
     wide = arithmetic_dtype(terms, z.dim, z.dtype)
-    unit = curve.scale.to(wide).clamp(1 / FARTHEST, FARTHEST)
-    mean, variance = (part.to(wide) for part in z.parts())
-    centre = mean.detach().mean((0, 1))  # differences count alone, and are more exact near the origin
-    mean = ((mean - centre) * unit).clamp(-FARTHEST, FARTHEST)
-    variance = (variance * unit.square()).clamp(max=FARTHEST**2)
+    mean, variance = in_units_of(curve, z, midst(z), wide)
     end = curve.chord_end()
     costs: Tensor = _SummedCosts.apply(
         mean, variance, terms.weights.to(wide), curve.bias, terms.widths.detach().to(wide), labels, end
@@ -57,7 +53,7 @@ class _SummedCosts(torch.autograd.Function):
     ) -> Tensor:
         from hedged.compiled.pairs import costs  # late: numba is slow to import
 
-        curve = torch.tensor([bias.item(), end], dtype=torch.float64)
+        curve = curve_ends(bias.item(), end)
         columns = [x.movedim(0, -1).contiguous() for x in (mean, variance)]  # (C, D, B)
         shapes = [(), columns[0].shape, columns[0].shape, weights.shape, ()]
         results = [torch.empty(BLOCKS, 2, *shape, dtype=torch.float64) for shape in shapes]

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from hedged.curve import MatchCurve
 from hedged.distributions import Distribution, Point
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.expansion import arithmetic_dtype, expand
-from hedged.match import CHUNK, FARTHEST, logit_matrix
+from hedged.leaves import in_leaves
+from hedged.match import CHUNK, logit_matrix
 from hedged.threads import share
+from hedged.units import FARTHEST, in_units_of, midst
+
+if TYPE_CHECKING:
+    from hedged.compiled.ranking import Gallery
 
 PROBES_EACH = 16  # probes that are worth a thread of their own
+GRADES = 16  # of how wide the distributions of a leaf may be
+ITEMS = 2**16  # that are put in order at a time
 
 
 class Matches(NamedTuple):
@@ -52,16 +61,42 @@ def best_matches(
 def _compiled(
     probes: Distribution, gallery: Distribution, curve: MatchCurve, terms: Tensor, k: int, exclude_self: bool
 ) -> Matches:
-    from hedged.compiled.ranking import nearest  # late: numba is slow to import
+    from hedged.compiled.ranking import GROUP, Formula, nearest  # late: numba is slow to import
 
-    centre = gallery.parts()[0].mean((0, 1))  # differences count alone, and are more exact near the origin
-    rows = [x.contiguous() for x in _in_units_of(curve, probes, centre)]  # (N, C, D)
-    columns = [x.movedim(0, -1).contiguous() for x in _in_units_of(curve, gallery, centre)]  # (C, D, M)
-    told = torch.tensor([curve.bias.item(), curve.chord_end(), curve.error_bound()], dtype=torch.float64)
+    centre, wide = midst(gallery), torch.promote_types(torch.promote_types(probes.dtype, gallery.dtype), torch.float32)
+    rows = [x.contiguous() for x in in_units_of(curve, probes, centre, wide)]  # (N, C, D)
+    leaves = _in_leaves(gallery, curve, centre, wide)
+    formula = Formula(terms.numpy(), np.array([curve.bias.item(), curve.chord_end(), curve.error_bound()]))
     log_p = torch.empty(len(probes), k, dtype=torch.float64)
     items = torch.empty(len(probes), k, dtype=torch.int64)
-    share(nearest, len(probes), PROBES_EACH, *rows, *columns, terms, told, log_p, items, int(exclude_self))
+    share(nearest, -(-len(probes) // GROUP), 1, *rows, leaves, formula, log_p, items, int(exclude_self))
     return Matches(log_p - torch.log(-torch.expm1(log_p)), items)
+
+
+def _in_leaves(gallery: Distribution, curve: MatchCurve, centre: Tensor, dtype: torch.dtype) -> Gallery:
+    """A gallery in an order in which leaves of it are near each other; beyond the result, little memory is used."""
+    from hedged.compiled.ranking import LEAF, Gallery
+
+    mean, variance = gallery.parts()  # (M, C, D)
+    widest = variance.amax(-1)  # (M, C)
+    order = in_leaves(torch.cat([mean.flatten(1), widest.sqrt()], dim=1).numpy(), LEAF)
+    columns = torch.empty(2, *mean.shape[1:], len(order), dtype=dtype)  # (2, C, D, M)
+    for start in range(0, len(order), ITEMS):
+        at = slice(start, start + ITEMS)
+        for column, part in zip(columns, in_units_of(curve, gallery[order[at]], centre, dtype), strict=True):
+            column[..., at] = part.movedim(0, -1)
+    means, variances = columns.numpy()
+    bounds = variances.max(1).astype(np.float64)  # (C, M)
+    starts = np.arange(0, len(order), LEAF)
+    least, most = float(bounds.min()), float(bounds.max())
+    grades: NDArray[np.float64] = np.geomspace(max(least, 1e-12), max(most, 1e-12), GRADES)
+    grades[-1] = most  # whatever was lost to rounding
+    lows, highs, widths = (
+        np.ascontiguousarray(np.moveaxis(extreme.reduceat(x, starts, axis=-1), -1, 0))
+        for extreme, x in ((np.minimum, means), (np.maximum, means), (np.maximum, bounds))
+    )
+    leaf_grade, grade = np.searchsorted(grades, widths), np.searchsorted(grades, bounds)
+    return Gallery(means, variances, order, lows, highs, leaf_grade, grade, grades)
 
 
 def _by_distance(probes: Tensor, gallery: Tensor, curve: MatchCurve, k: int, exclude_self: bool) -> Matches:
@@ -75,15 +110,6 @@ def _by_distance(probes: Tensor, gallery: Tensor, curve: MatchCurve, k: int, exc
     given = (near.contiguous(), far.T.contiguous())
     share(closest, len(probes), PROBES_EACH, *given, squares, items, int(exclude_self))
     return Matches(curve.logit(squares.sqrt()), items)
-
-
-def _in_units_of(curve: MatchCurve, z: Distribution, centre: Tensor) -> tuple[Tensor, Tensor]:
-    """a·μ and a²·σ² in single precision or more: distances as the curve sees them, cut where squares would overflow."""
-    wide = torch.promote_types(z.dtype, torch.float32)
-    mean, variance = (part.to(wide) for part in z.parts())
-    scale = curve.scale.to(wide).clamp(1 / FARTHEST, FARTHEST)
-    near = ((mean - centre.to(wide)) * scale).clamp(-FARTHEST, FARTHEST)
-    return near, (variance * scale.square()).clamp(max=FARTHEST**2)
 
 
 def _by_matrix(probes: Distribution, gallery: Distribution, curve: MatchCurve, k: int, exclude_self: bool) -> Matches:

@@ -17,85 +17,126 @@ from hedged.compiled import compiled, inlined
 Floats = NDArray[np.floating[Any]]
 
 STRIP = 512  # pairs
+LANES = 32  # numbers that the compiler works on at a time, or a divisor of it
 _ONE, _HALF = np.float32(1), np.float32(0.5)  # in float64 arithmetic they count as float64
 _LOG2E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.1219444005469057e-4  # their sum is log 2; products of the first are exact
-_LOWEST32, _LOWEST64 = np.float32(-80.0), -700.0  # below it, exp counts as 0: subnormal numbers are ten times slower
-_SMALLEST32, _SMALLEST64 = np.float32(1e-28), 1e-280  # gradients below count as 0, for the same reason
+_LOWEST32, _LOWEST64 = (
+    np.float32(-86.0),
+    -660.0,
+)  # below it, a power counts as 0: subnormal numbers are ten times slower
+_LEAST32, _LEAST64 = np.float32(1e-30), 1e-295  # terms below count as 0, for the same reason
+_SMALLEST32 = np.float32(1e-28)  # gradients too; in double precision there is room enough
+_LARGEST = np.float32(1e36)
+_FAR = np.float32(1e12)  # m² and s beyond count as this: the terms are next to nothing
 _EXACT: Any = {"contract", "nsz"}  # what may be rearranged without moving a result by more than its own rounding
+_QUICK: Any = {"contract", "nsz", "arcp", "afn", "reassoc"}  # and by little more: divisions by way of estimates
 
 
 @inlined(_EXACT)
-def _exp(x: Floats, bits32: Any, bits64: Any) -> None:
-    """exp(x) in place for x ≤ 0, to 2 units in the last place; 2ⁿ is made in the bits of a buffer."""
-    if x.itemsize == 4:
-        _exp32(x, bits32)
-        power32 = bits32.view(np.float32)
-        for i in range(len(x)):
-            x[i] *= power32[i]
-    else:
-        _exp64(x, bits64)
-        power64 = bits64.view(np.float64)
-        for i in range(len(x)):
-            x[i] *= power64[i]
+def _exp2(x: Any) -> Any:
+    """2ˣ in single precision for x ≤ 0, to 2 units in the last place, beside what the rounding of x costs."""
+    t = max(x, _LOWEST32)
+    n = np.int32(t - _HALF)
+    f = t - np.float32(n)
+    poly = np.float32(1.5403530393e-4)
+    poly = poly * f + np.float32(1.3333558146e-3)
+    poly = poly * f + np.float32(9.6181291076e-3)
+    poly = poly * f + np.float32(5.5504108664e-2)
+    poly = poly * f + np.float32(2.4022650695e-1)
+    poly = poly * f + np.float32(6.9314718055e-1)
+    poly = poly * f + _ONE
+    bits = (n + np.int32(127)) << np.int32(23) if x > _LOWEST32 else np.int32(0)
+    return poly * np.int32(bits).view(np.float32)
 
 
 @inlined(_EXACT)
-def _exp32(x: Floats, bits: Any) -> None:
+def _exp64(x: Any) -> Any:
+    t = max(x, _LOWEST64)
+    n = np.int64(t * _LOG2E - 0.5)
+    f = t - n * _LN2_HIGH - n * _LN2_LOW
+    poly = 1 / 6227020800  # 1/13!, and so on: the series of exp
+    poly = poly * f + 1 / 479001600
+    poly = poly * f + 1 / 39916800
+    poly = poly * f + 1 / 3628800
+    poly = poly * f + 1 / 362880
+    poly = poly * f + 1 / 40320
+    poly = poly * f + 1 / 5040
+    poly = poly * f + 1 / 720
+    poly = poly * f + 1 / 120
+    poly = poly * f + 1 / 24
+    poly = poly * f + 1 / 6
+    poly = poly * f + 1 / 2
+    poly = poly * (f * f) + f + 1.0
+    bits = (n + 1023) << 52 if x > _LOWEST64 else np.int64(0)
+    return poly * np.int64(bits).view(np.float64)
+
+
+@compiled(_EXACT)
+def exp(x: Floats) -> None:
+    """Take the exponential of numbers ≤ 0 in their place: exactly 0 where it is next to nothing."""
     for i in range(len(x)):
-        t = max(np.float32(x[i]), _LOWEST32)
-        n = np.int32(t * np.float32(_LOG2E) - _HALF)
-        whole = np.float32(n)
-        f = t - whole * np.float32(_LN2_HIGH) - whole * np.float32(_LN2_LOW)
-        poly = np.float32(1.9875691500e-4)
-        poly = poly * f + np.float32(1.3981999507e-3)
-        poly = poly * f + np.float32(8.3334519073e-3)
-        poly = poly * f + np.float32(4.1665795894e-2)
-        poly = poly * f + np.float32(1.6666665459e-1)
-        poly = poly * f + np.float32(5.0000001201e-1)
-        poly = poly * (f * f) + f + _ONE
-        bits[i] = (n + np.int32(127)) << np.int32(23) if x[i] > _LOWEST32 else np.int32(0)
-        x[i] = poly
+        x[i] = _exp2(np.float32(x[i]) * np.float32(_LOG2E)) if x.itemsize == 4 else _exp64(np.float64(x[i]))
 
 
-@inlined(_EXACT)
-def _exp64(x: Floats, bits: Any) -> None:
-    for i in range(len(x)):
-        t = max(np.float64(x[i]), _LOWEST64)
-        n = np.int64(t * _LOG2E - 0.5)
-        whole = np.float64(n)
-        f = t - whole * _LN2_HIGH - whole * _LN2_LOW
-        poly = 1 / 6227020800  # 1/13!, and so on: the series of exp
-        poly = poly * f + 1 / 479001600
-        poly = poly * f + 1 / 39916800
-        poly = poly * f + 1 / 3628800
-        poly = poly * f + 1 / 362880
-        poly = poly * f + 1 / 40320
-        poly = poly * f + 1 / 5040
-        poly = poly * f + 1 / 720
-        poly = poly * f + 1 / 120
-        poly = poly * f + 1 / 24
-        poly = poly * f + 1 / 6
-        poly = poly * f + 1 / 2
-        poly = poly * (f * f) + f + 1.0
-        bits[i] = (n + 1023) << 52 if x[i] > _LOWEST64 else 0
-        x[i] = poly
+@inlined()
+def _cut(x: Floats, first: int, size: int) -> Floats:
+    """Some pairs of `(D, P)`, cut where products of a few would overflow.
+
+    There is nothing in what is added to make the dimensions even and the pairs as many as vector instructions like.
+    """
+    strip = np.zeros((len(x) + len(x) % 2, -(-size // LANES) * LANES), x.dtype)
+    for d in range(len(x)):
+        row = x[d, first : first + size]
+        for i in range(size):
+            strip[d, i] = min(row[i], _FAR)
+    return strip
 
 
-@inlined(_EXACT)
-def _stretch(
-    squares: Floats, spreads: Floats, c: np.floating[Any], at: slice, exponent: Floats, volume: Floats
-) -> None:
-    """−c Σ_d m_d² / (1 + 2c s_d) and Π_d (1 + 2c s_d) of a strip of pairs."""
+@compiled(_QUICK)
+def _stretch(squares: Floats, spreads: Floats, c: Any, last: int, exponent: Floats, volume: Floats) -> None:
+    """Σ_d m_d² / (1 + 2c s_d) and Π_d (1 + 2c s_d) of pairs, `(n,)`, over dimensions up to `last`, two at a time."""
     two = np.float32(2) * c
     exponent[:] = np.float32(0)
     volume[:] = _ONE
-    for d in range(len(squares)):
-        square, spread = squares[d, at], spreads[d, at]
-        for i in range(len(square)):
-            stretch = _ONE + two * spread[i]
-            exponent[i] -= square[i] / stretch * c
-            volume[i] *= stretch
+    for d in range(0, last, 2):
+        square, other_square, spread, other_spread = squares[d], squares[d + 1], spreads[d], spreads[d + 1]
+        for i in range(len(exponent)):
+            stretch, other = _ONE + two * spread[i], _ONE + two * other_spread[i]
+            both = stretch * other
+            exponent[i] += (square[i] * other + other_square[i] * stretch) / both  # one division for two dimensions
+            volume[i] *= both
+
+
+@compiled(_QUICK)
+def _add_term32(
+    squares: Floats, spreads: Floats, c: Any, w: Any, exponent: Floats, volume: Floats, out: Floats
+) -> None:
+    """Add w E[exp(−c ‖v‖²)], given what `_stretch` left, and the last two dimensions: all in registers."""
+    two, k = np.float32(2) * c, -c * np.float32(_LOG2E)
+    square, other_square, spread, other_spread = squares[-2], squares[-1], spreads[-2], spreads[-1]
+    for i in range(len(out)):
+        stretch, other = _ONE + two * spread[i], _ONE + two * other_spread[i]
+        v = min(volume[i] * (stretch * other), _LARGEST)
+        shrink = _ONE / np.sqrt(v)
+        last = (square[i] * other + other_square[i] * stretch) * (volume[i] * shrink * shrink)
+        power = _exp2(k * (exponent[i] + last))
+        out[i] += w * shrink * (power if (power > _LEAST32 * v * shrink) & (v < _LARGEST) else np.float32(0))
+
+
+@compiled(_QUICK)
+def _terms(c: Any, exponent: Floats, volume: Floats) -> None:
+    """E[exp(−c ‖v‖²)] of a strip of pairs, in the place of the exponents."""
+    if exponent.itemsize == 4:
+        k = -np.float32(c) * np.float32(_LOG2E)
+        for i in range(len(exponent)):
+            v = min(volume[i], _LARGEST)
+            shrink, power = _ONE / np.sqrt(v), _exp2(k * exponent[i])
+            exponent[i] = shrink * (power if (power > _LEAST32 * v * shrink) & (v < _LARGEST) else np.float32(0))
+    else:
+        for i in range(len(exponent)):
+            root, power64 = np.sqrt(volume[i]), _exp64(np.float64(-c * exponent[i]))
+            exponent[i] = (power64 if power64 > _LEAST64 * root else 0.0) / root
 
 
 @compiled(_EXACT)
@@ -103,20 +144,22 @@ def expected(
     first: int, last: int, squares: Floats, spreads: Floats, widths: Floats, weights: Floats, out: Floats
 ) -> None:
     """Write Σ_j w_j E[exp(−c_j ‖v‖²)], `(P,)`, given m² and s as `(D, P)`, for the strips from `first` to `last`."""
-    pairs = squares.shape[1]
-    for strip in range(first, last):
-        at = slice(strip * STRIP, min((strip + 1) * STRIP, pairs))
-        total = out[at]
-        size = len(total)
-        exponent, volume = np.empty(size, squares.dtype), np.empty(size, squares.dtype)
-        bits32, bits64 = np.empty(size, np.int32), np.empty(size, np.int64)
-        total[:] = np.float32(0)
+    for start in range(first * STRIP, min(last * STRIP, len(out)), STRIP):
+        size = min(STRIP, len(out) - start)
+        near, wide = _cut(squares, start, size), _cut(spreads, start, size)
+        total = np.zeros(near.shape[1], out.dtype)
+        exponent, volume = np.empty_like(total), np.empty_like(total)
         for j in range(len(widths)):
-            _stretch(squares, spreads, widths[j], at, exponent, volume)
-            _exp(exponent, bits32, bits64)
-            w = weights[j]
-            for i in range(size):
-                total[i] += w * exponent[i] / np.sqrt(volume[i])
+            if out.itemsize == 4:
+                if j == 0 or len(near) > 2:
+                    _stretch(near, wide, widths[j], len(near) - 2, exponent, volume)
+                _add_term32(near, wide, widths[j], weights[j], exponent, volume, total)
+            else:
+                _stretch(near, wide, widths[j], len(near), exponent, volume)
+                _terms(widths[j], exponent, volume)
+                for i in range(len(total)):
+                    total[i] += weights[j] * exponent[i]
+        out[start : start + size] = total[:size]
 
 
 @inlined(True)
@@ -141,31 +184,37 @@ def gradients(
     to_weights: Floats,
 ) -> None:
     """Write the gradients of `expected` given that of its result, `grad`; of the weights, one row a strip."""
-    pairs = squares.shape[1]
-    smallest = _SMALLEST32 if squares.itemsize == 4 else _SMALLEST64
+    smallest = np.float32(_SMALLEST32) if squares.itemsize == 4 else np.float32(0)
     for strip in range(first, last):
-        at = slice(strip * STRIP, min((strip + 1) * STRIP, pairs))
-        given = grad[at]
-        size = len(given)
-        term, volume = np.empty(size, squares.dtype), np.empty(size, squares.dtype)
-        bits32, bits64 = np.empty(size, np.int32), np.empty(size, np.int64)
-        for d in range(len(squares)):
-            to_squares[d, at] = np.float32(0)
-            to_spreads[d, at] = np.float32(0)
+        start = strip * STRIP
+        size = min(STRIP, len(grad) - start)
+        near, wide = _cut(squares, start, size), _cut(spreads, start, size)
+        slope_squares, slope_spreads = np.zeros_like(near), np.zeros_like(near)
+        given = np.zeros(near.shape[1], grad.dtype)
+        given[:size] = grad[start : start + size]
+        term, volume = np.empty_like(given), np.empty_like(given)
         for j in range(len(widths)):
-            c, w = widths[j], weights[j]
-            two = np.float32(2) * c
-            _stretch(squares, spreads, c, at, term, volume)
-            _exp(term, bits32, bits64)
-            for i in range(size):
-                value = term[i] * given[i] / np.sqrt(volume[i])
+            _stretch(near, wide, widths[j], len(near), term, volume)
+            _terms(widths[j], term, volume)
+            for i in range(len(term)):
+                value = term[i] * given[i]
                 term[i] = value if abs(value) > smallest else np.float32(0)
             to_weights[strip, j] = _sum(term)
             for d in range(len(squares)):
-                square, spread = squares[d, at], spreads[d, at]
-                slope_square, slope_spread = to_squares[d, at], to_spreads[d, at]
-                for i in range(size):
-                    shrink = _ONE / (_ONE + two * spread[i])
-                    slope = w * c * term[i] * shrink  # −∂/∂m_d²
-                    slope_square[i] -= slope
-                    slope_spread[i] += slope * (two * square[i] * shrink - _ONE)
+                _slopes(near[d], wide[d], term, widths[j], weights[j], slope_squares[d], slope_spreads[d])
+        for d in range(len(squares)):
+            to_squares[d, start : start + size] = slope_squares[d, :size]
+            to_spreads[d, start : start + size] = slope_spreads[d, :size]
+
+
+@compiled(_QUICK)
+def _slopes(
+    square: Floats, spread: Floats, term: Floats, c: Any, w: Any, slope_square: Floats, slope_spread: Floats
+) -> None:
+    """Add the slopes of a term in m_d² and s_d, given the term times the gradient of the result."""
+    two, factor = np.float32(2) * c, w * c
+    for i in range(len(term)):
+        shrink = _ONE / (_ONE + two * spread[i])
+        slope = factor * term[i] * shrink
+        slope_square[i] -= slope
+        slope_spread[i] += slope * (two * square[i] * shrink - _ONE)

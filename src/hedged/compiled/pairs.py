@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedged.compiled import compiled
-from hedged.compiled.bounds import bound, log_floor
+from hedged.compiled.bounds import bound, floors, log_floor
 from hedged.compiled.gaussians import STRIP, expected, gradients
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
+CERTAINLY = 1.0001  # times a number in single precision is more than it
+VANISHING = 1e-297  # below all sums of terms that count
 FAR = -16.0  # a pair that does not match, and whose log p is certainly below, costs nothing
 
 
@@ -39,10 +41,10 @@ def costs(
 ) -> None:
     """Write the summed costs of matching and of other pairs and their gradients, for the blocks from `first` to `last`.
 
-    mean and variance `(C, D, B)` in the curve's units; terms are widths and weights `(2, J)`, curve is b and the end of
-    its chord. Of K blocks, block k has the rows k, k + K, … of the matrix of pairs. Results have the blocks first and
-    matching before other pairs second: sums and to_bias `(K, 2)`, to_mean and to_variance `(K, 2, C, D, B)`, to_terms
-    `(K, 2, J)`.
+    mean and variance `(C, D, B)` in the curve's units; terms are widths and weights `(2, J)`, curve is b, the end of
+    its chord, and p at both its ends. Of K blocks, block k has the rows k, k + K, … of the matrix of pairs. Results
+    have the blocks first and matching before other pairs second: sums and to_bias `(K, 2)`, to_mean and to_variance
+    `(K, 2, C, D, B)`, to_terms `(K, 2, J)`.
     """
     batch = len(labels)
     nearness, found = np.empty(batch, np.float32), np.empty((2, 2, STRIP), np.int64)
@@ -85,12 +87,11 @@ def costs(
 @compiled()
 def _bounds(row: int, mean: Floats, variance: Floats, b: float, nearness: Floats) -> None:
     """Bounds from above on log p of one item with those after it."""
-    after = slice(row + 1, mean.shape[2])
-    nearness[after] = np.float32(-3e38)
+    after = nearness[row + 1 : mean.shape[2]]
+    after[:] = np.float32(-3e38)
     for one in range(len(mean)):
         for other in range(len(mean)):
-            columns, widths = mean[other][:, after], variance[other][:, after]
-            bound(mean[one][:, row], variance[one][:, row], columns, widths, b, nearness[after])
+            bound(mean[one, :, row], variance[one, :, row], mean[other], variance[other], row + 1, b, after)
 
 
 @compiled()
@@ -106,43 +107,67 @@ def _geometry(
 
 
 @compiled()
-def _log_match(
-    squares: Floats, spreads: Floats, terms: Floats, curve: Floats, value: Floats, out: Floats, floor: Floats
+def _match(
+    squares: Floats, spreads: Floats, terms: Floats, curve: Floats, value: Floats, p: Floats, floor: Floats
 ) -> None:
-    """log p of pairs of components; `floor` keeps the slopes of Jensen's bound where it is that, else 0."""
+    """p of pairs of components; `floor` keeps log p and its slopes where Jensen's bound is it, else slopes of 0."""
     tiny = 1e12 * (1.1754944e-38 if terms.itemsize == 4 else 2.2250738585072014e-308)
     expected(0, 1, squares, spreads, terms[0], terms[1], value)
+    reach, least, buffer = np.empty_like(value), np.empty_like(value), np.empty_like(value)
+    reach[:] = 0
+    for d in range(len(squares)):
+        for i in range(len(value)):
+            reach[i] += squares[d, i] + spreads[d, i]
+    least[:] = reach
+    floors(curve.astype(terms.dtype), buffer, least)
     for i in range(len(value)):
-        reach = 0.0
-        for d in range(len(squares)):
-            reach += squares[d, i] + spreads[d, i]
-        reach = math.sqrt(max(reach, tiny))
-        least, by_reach, by_bias = log_floor(reach, curve[0], curve[1])
-        found = math.log(value[i]) if value[i] > tiny else -math.inf
-        is_floor = least > found
-        out[i] = least if is_floor else found
-        floor[0, i] = by_reach / (2 * reach) if is_floor else 0.0
-        floor[1, i] = by_bias if is_floor else 0.0
+        p[i] = value[i]
+        floor[0, i], floor[1, i], floor[2, i] = 0, 0, 0
+        if value[i] <= tiny or value[i] < least[i] * CERTAINLY:
+            length = math.sqrt(max(reach[i], tiny))
+            log_p, by_reach, by_bias = log_floor(length, curve[0], curve[1])
+            if value[i] <= tiny or math.exp(log_p) > value[i]:
+                p[i] = math.exp(log_p)
+                floor[0, i], floor[1, i], floor[2, i] = log_p, by_reach / (2 * length), by_bias
 
 
 @compiled()
-def _cost(log_p: float, matches: bool) -> tuple[float, float]:
-    """−log p or −log(1 − p), and its slope in log p."""
-    if matches:
-        return -log_p, -1.0
-    rest = -math.expm1(log_p)
-    return -math.log(rest), (1 - rest) / rest
+def _far_shares(i: int, floor: Floats, shares: Floats) -> Any:
+    """−log p of one pair whose p is too small for a number, but not its logarithm: Jensen's bound, all over."""
+    most, total = floor[0, 0, i], 0.0
+    for at in range(len(floor)):
+        most = max(most, floor[at, 0, i])
+    for at in range(len(floor)):
+        shares[at, i] = math.exp(floor[at, 0, i] - most)
+        total += shares[at, i]
+    for at in range(len(floor)):
+        shares[at, i] /= -total
+    return math.log(len(floor) / total) - most
 
 
 @compiled()
-def _log_sum(x: Floats) -> Any:
-    most = x[0]
-    for value in x[1:]:
-        most = max(most, value)
-    total = 0.0
-    for value in x:
-        total += math.exp(value - most)
-    return most + math.log(total)
+def _shares(matches: bool, p: Floats, floor: Floats, highest: float, shares: Floats) -> tuple[float, float]:
+    """The sum of −log p or −log(1 − p) of some pairs, and its slope in b by way of the cap, σ(b), of p.
+
+    p is the mean of `(both, n)` over the pairs of components; `shares`, of the same shape, become the slopes in the log
+    of each component's p.
+    """
+    both, cost, by_cap = len(p), 0.0, 0.0
+    for i in range(p.shape[1]):
+        total = 0.0
+        for at in range(both):
+            total += p[at, i]
+        if matches and total < VANISHING:
+            cost += _far_shares(i, floor, shares)
+            continue
+        capped = min(total / both, highest)
+        slope = -1 / capped if matches else 1 / (1 - capped)
+        cost -= math.log(capped) if matches else math.log1p(-capped)
+        is_capped = total / both > highest
+        by_cap += slope * highest * (1 - highest) if is_capped else 0.0
+        for at in range(both):
+            shares[at, i] = 0.0 if is_capped else p[at, i] * slope / both
+    return cost, by_cap
 
 
 @compiled()
@@ -163,34 +188,26 @@ def _add(
     components, dim, _ = mean.shape
     both, n = components * components, pairs.shape[1]
     squares, spreads = np.empty((both, dim, n), mean.dtype), np.empty((both, dim, n), mean.dtype)
-    value, log_p = np.empty((both, n), mean.dtype), np.empty((both, n), np.float64)
-    floor = np.empty((both, 2, n), np.float64)
+    value, p = np.empty((both, n), mean.dtype), np.empty((both, n), np.float64)
+    floor, shares = np.empty((both, 3, n), np.float64), np.empty((both, n), np.float64)
     for at in range(both):
         one, other = at // components, at % components
         _geometry(pairs, mean[one], mean[other], variance[one], variance[other], squares[at], spreads[at])
-        _log_match(squares[at], spreads[at], terms, curve, value[at], log_p[at], floor[at])
-    slope, joint = np.zeros(n, np.float64), np.empty(n, np.float64)
-    highest, rest = -math.log1p(math.exp(-curve[0])), 1 / (1 + math.exp(curve[0]))
-    for i in range(n):
-        joint[i] = _log_sum(log_p[:, i]) if both > 1 else log_p[0, i]
-        mixed = joint[i] - math.log(both)
-        cost, rise = _cost(min(mixed, highest), matches)
-        total[0] += cost
-        if mixed > highest:
-            to_bias[0] += rise * rest
-        else:
-            slope[i] = rise
+        _match(squares[at], spreads[at], terms, curve, value[at], p[at], floor[at])
+    cost, by_cap = _shares(matches, p, floor, curve[2], shares)
+    total[0] += cost
+    to_bias[0] += by_cap
     given = np.empty(n, mean.dtype)
     for at in range(both):
         one, other = at // components, at % components
         for i in range(n):
-            share = slope[i] * math.exp(log_p[at, i] - joint[i])
-            to_bias[0] += share * floor[at, 1, i]
-            given[i] = share / value[at, i] if floor[at, 0, i] == 0 and share != 0 else 0.0
-            floor[at, 0, i] *= share
+            share, is_floor = shares[at, i], floor[at, 1, i] != 0
+            to_bias[0] += share * floor[at, 2, i]
+            given[i] = 0.0 if is_floor else share / value[at, i]
+            floor[at, 1, i] *= share
         _add_gradients(
             pairs,
-            floor[at, 0],
+            floor[at, 1],
             given,
             squares[at],
             spreads[at],

@@ -1,0 +1,56 @@
+"""Losses of points: contrastive, with a margin, and soft contrastive, with a match curve."""
+
+from __future__ import annotations
+
+from typing import final
+
+import torch
+from torch import Tensor
+
+from hedged.curve import MatchCurve
+from hedged.distributions import Distribution
+from hedged.errors import ValueRangeError
+from hedged.losses.likelihood import cross_entropy
+from hedged.losses.pair_loss import PairLoss
+from hedged.losses.selection import AllPairs, PairSelection
+from hedged.match import distance
+
+
+@final
+class ContrastiveLoss(PairLoss):
+    """‖z₁ − z₂‖² if match, max(M − ‖z₁ − z₂‖, 0)² if not (equation 1), between the means; M is `margin`.
+
+    >>> from hedged import Point
+    >>> loss = ContrastiveLoss(margin=1.0, positive_weight=0.5)
+    >>> loss(Point(torch.tensor([[0.0], [0.0], [1.0]])), torch.tensor([4, 4, 7]))
+    tensor(0.)
+    """
+
+    def __init__(self, margin: float = 1.0, positive_weight: float = 0.05, pairs: PairSelection | None = None) -> None:
+        super().__init__(positive_weight, pairs or AllPairs())
+        if not 0 < margin < float("inf"):
+            raise ValueRangeError(f"the margin of a contrastive loss is positive and finite, got {margin}")
+        self.margin = margin
+
+    def cost(self, z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:
+        difference = z1.mean - z2.mean
+        hinge = (self.margin - distance(z1.mean, z2.mean)).clamp(min=0)
+        return torch.where(match, difference.square().sum(-1), hinge.square())
+
+
+@final
+class SoftContrastiveLoss(PairLoss):
+    """−log p(m̂ | z₁, z₂) with p(m | z₁, z₂) = σ(b − a‖z₁ − z₂‖), between the means (equation 3).
+
+    >>> from hedged import Point
+    >>> loss = SoftContrastiveLoss(MatchCurve(), positive_weight=0.5).requires_grad_(False)
+    >>> loss(Point(torch.tensor([[0.0], [0.0], [1.0]])), torch.tensor([4, 4, 7]))
+    tensor(0.0247)
+    """
+
+    def __init__(self, curve: MatchCurve, positive_weight: float = 0.05, pairs: PairSelection | None = None) -> None:
+        super().__init__(positive_weight, pairs or AllPairs())
+        self.curve = curve
+
+    def cost(self, z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:
+        return cross_entropy(self.curve.logit(distance(z1.mean, z2.mean)), match)
