@@ -1,8 +1,10 @@
-"""Settings for all tests: one thread a process, since two processes share two cores; no deadlines; MNIST."""
+"""For all tests: one thread a process, since two processes share two cores; no deadlines; MNIST; a tiny recipe."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -16,6 +18,21 @@ torch.set_num_threads(1)
 
 settings.register_profile("hedged", settings(deadline=None, derandomize=True))  # the same examples each time
 settings.load_profile("hedged")
+
+TINY_RECIPE: dict[str, dict[str, Any]] = {
+    "data": {"source": "offline", "split": "number", "train_images": 2000, "test_images": 400, "per_class": 20},
+    "model": {"channels": [2, 4], "hidden": 16},
+    "loss": {"beta": 1e-4},
+    "train": {"steps": 3, "warmup": 1, "batch_size": 32, "classes_per_batch": 4, "images_per_class": 4},
+}
+
+
+@pytest.fixture(scope="module")
+def tiny_recipe() -> Iterator[None]:
+    """All models of the paper by a recipe that takes a moment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hedged.paper.recipe._file", lambda: TINY_RECIPE)
+        yield
 
 
 @pytest.fixture(scope="session")

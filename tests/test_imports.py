@@ -21,12 +21,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "distributions": set(),
     "expansion": set(),
     "compiled": set(),
+    "leaves": set(),
     "threads": set(),
     "kernels": {"compiled", "threads"},
     "curve": {"expansion"},
-    "match": {"distributions", "curve", "expansion", "kernels"},
-    "ranking": {"compiled", "curve", "distributions", "expansion", "match", "threads"},
-    "pairwise": {"compiled", "curve", "distributions", "expansion", "match", "threads"},
+    "units": {"curve", "distributions"},
+    "matrix": {"compiled", "curve", "distributions", "expansion", "leaves", "threads", "units"},
+    "match": {"distributions", "curve", "expansion", "kernels", "matrix", "units"},
+    "ranking": {"compiled", "curve", "distributions", "expansion", "leaves", "match", "threads", "units"},
+    "pairwise": {"compiled", "curve", "distributions", "expansion", "threads", "units"},
     "losses": {"distributions", "curve", "expansion", "match", "pairwise"},
     "heads": {"distributions"},
     "backbones": {"compiled", "threads"},
@@ -38,7 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "training": {"architecture", "curve", "data", "distributions", "embedder", "losses", "match"},
 }
 EVERYWHERE = {"errors", "files", "progress"}
-OUTERMOST = {"__init__", "cli", "demo", "paper", "report"}
+OUTERMOST = {"__init__", "benchmarks", "cli", "demo", "paper", "report"}
 
 
 def imported_parts(path: Path) -> set[str]:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from hedged.architecture import Architecture
-from hedged.backbones import Shallow, ShallowHidden
+from hedged.backbones import MobileNet, Shallow, ShallowHidden
 from hedged.backbones.fused import is_fused
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.heads import LARGEST_LOG_VARIANCE, GaussianHead, Head, MixtureHead, PointHead
@@ -25,6 +25,33 @@ def test_shallow_is_two_5x5_convolutions_each_with_max_pooling_and_nothing_else(
     kinds = [type(layer) for layer in Shallow().modules() if not list(layer.children())]
     assert kinds == [nn.Conv2d, nn.MaxPool2d, nn.ReLU, nn.Conv2d, nn.MaxPool2d, nn.ReLU, nn.Flatten]
     assert [c.kernel_size for c in Shallow().modules() if isinstance(c, nn.Conv2d)] == [(5, 5), (5, 5)]
+
+
+@pytest.mark.parametrize(("width", "features", "parameters"), [(0.25, 256, 213_072), (1.0, 1024, 3_206_976)])
+def test_mobilenet_has_the_known_number_of_parameters(width: float, features: int, parameters: int) -> None:
+    network = MobileNet(width=width)
+    assert network.features == features
+    assert sum(p.numel() for p in network.parameters()) == parameters
+
+
+def test_mobilenet_takes_photos_of_any_shape_it_was_told() -> None:
+    network = Architecture(backbone="mobilenet", width=0.25, shape=(3, 96, 64)).build_backbone()
+    assert network(torch.rand(2, 3, 96, 64)).shape == (2, network.features)
+    with pytest.raises(ShapeError, match=r"\(3, 96, 64\), got \(3, 64, 96\)"):
+        network(torch.rand(2, 3, 64, 96))
+    with pytest.raises(ValueRangeError, match="at least 32 pixels"):
+        MobileNet(shape=(3, 16, 16))
+
+
+def test_a_description_has_the_settings_of_its_backbone_and_no_others() -> None:
+    mobile = Architecture(backbone="mobilenet", width=0.5, shape=(3, 96, 96))
+    assert mobile.model_dump().keys() == {"backbone", "width", "head", "dim", "components", "shape"}
+    assert Architecture.model_validate(mobile.model_dump(mode="json")) == mobile
+    assert "width" not in Architecture().model_dump()
+    with pytest.raises(ValueError, match='backbone = "mobilenet" has no setting channels, hidden: leave it out'):
+        Architecture(backbone="mobilenet", channels=(8, 16), hidden=3)
+    with pytest.raises(ValueError, match='backbone = "shallow" has no setting width'):
+        Architecture(backbone="shallow", width=0.5)
 
 
 def test_shallow_hidden_adds_one_layer() -> None:

@@ -84,8 +84,10 @@ def public_names(module: Module) -> Iterator[Name]:
 
 
 def find(module: Module, name: str) -> Name:
-    """The definition of a name in its module; for an alias of a type, the assignment."""
+    """The definition of a name in its module, or in the one that it is exported from; of an alias, the assignment."""
     for node in module.tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module and name in [alias.asname for alias in node.names]:
+            return find(Module.read(node.module.removeprefix("hedged.")), name)
         if isinstance(node, Definition) and node.name == name:
             return Name(module, node, name)
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hedged.errors import ConfigError
+from hedged.paper.recipe import recipe
 from hedged.training import Config, load_config, parse_config
 
 
@@ -19,6 +20,12 @@ def test_an_empty_config_is_the_default() -> None:
 def test_written_out_and_read_back_it_is_the_same() -> None:
     config = parse_config({"model": {"head": "mixture", "components": 2}, "loss": {"pairs": 64}})
     assert parse_config(tomllib.loads(config.to_toml())) == config
+
+
+def test_trained_models_are_still_found_under_their_fingerprint() -> None:
+    assert Config().fingerprint() == "b7dc51ded18c68fb"
+    assert recipe(2, 2, "mog-1", seed=0).fingerprint() == "7c22432851f1310e"
+    assert recipe(3, 3, "mog-2", seed=1).fingerprint() == "2e302d5d2f077f26"
 
 
 def test_overrides_are_toml_values_or_bare_words(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ EXAMPLES = examples(
 )
 
 
-class TestSet(StrEnum):
+class Part(StrEnum):
     """What to measure on: a split by instance has one test set, one by number three; with a holdout, validation too."""
 
     INSTANCE = "instance"
@@ -35,7 +35,7 @@ class TestSet(StrEnum):
 def evaluate(
     run: Run,
     split: Annotated[
-        TestSet | None,
+        Part | None,
         typer.Option(
             "--split", help="Of a split by number: seen (if not given), unseen or all; with a holdout also validation."
         ),
@@ -54,7 +54,7 @@ def evaluate(
 
     config, embedder = load_run(run)
     name = f"-{split}" if split else ""
-    results = measure(config, embedder, _test_set(config, split), run, name, report)
+    results = measure(config, embedder, _images(config, split), run, name, report)
     if json:
         print_json(results.metrics)
         return
@@ -64,7 +64,7 @@ def evaluate(
         print(f"report: {run / f'report{name}.html'}")
 
 
-def _test_set(config: Config, wanted: TestSet | None) -> NDigit:
+def _images(config: Config, wanted: Part | None) -> NDigit:
     from hedged.training import build_data
 
     data = build_data(config)

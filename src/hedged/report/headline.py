@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import final
 
 from hedged.distributions import Distribution, Mixture, Point
-from hedged.evaluation import CONDITIONS, Condition, Evaluation
+from hedged.evaluation import CONDITIONS, GRID, Condition, Evaluation
 from hedged.metrics import Vote
 from hedged.paper import find_cell
 from hedged.paper.numbers import Metric
@@ -18,11 +18,6 @@ from hedged.report.markup import escape
 VERIFICATION = "Verification, average precision"
 AP_CORRELATION = "Does η tell when verification fails? (Kendall’s τ)"
 KNN_CORRELATION = "Does η tell when identification fails? (Kendall’s τ)"
-PLURALITY_GRID: tuple[tuple[Condition, Condition], ...] = (
-    ("clean", "clean"),
-    ("clean", "corrupt"),
-    ("corrupt", "clean"),
-)
 
 
 @final
@@ -64,7 +59,7 @@ def _rows(evaluation: Evaluation, curves: Curves) -> Iterator[HeadlineRow]:
     for c in CONDITIONS:
         reported = paper("knn_accuracy", c, "clean", "majority")
         yield HeadlineRow(f"{neighbours}, majority", _task(c, "clean"), evaluation.knn_accuracy(c), reported)
-    for gallery, probe in PLURALITY_GRID:
+    for gallery, probe in GRID:
         measured = evaluation.knn_accuracy(gallery, probe, "plurality")
         reported = paper("knn_accuracy", gallery, probe, "plurality")
         yield HeadlineRow(f"{neighbours}, plurality", _task(gallery, probe), measured, reported)

@@ -47,6 +47,7 @@ def build_parts(config: Config, train: NDigit) -> Parts:
     loss, training = config.loss, config.train
     generator = torch.Generator()
     embedder = Embedder.new(config.architecture, training.seed, loss.scale, loss.bias)
+    # Plain convolutions are up to a fifth faster in this layout. Fused ones take any, to the same weights.
     embedder = embedder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     batches = TwoStream(
         train,

@@ -1,0 +1,1 @@
+"""Benchmarks: ratios against the straightforward ways of computing, measured side by side in one run."""

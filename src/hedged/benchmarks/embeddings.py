@@ -1,0 +1,24 @@
+"""Embeddings to measure on: clusters, as trained models give them, so few that many pairs match."""
+
+from __future__ import annotations
+
+import torch
+
+from hedged.distributions import Gaussian, Mixture
+
+CLUSTERS = 4  # of equal size: a quarter of all pairs is near, more than a fifth at p > 0.01
+
+
+def clustered(count: int, dim: int, components: int = 1, seed: int = 0) -> Gaussian | Mixture:
+    """So many embeddings around a few centres that are far apart; most are narrow, some are wide.
+
+    >>> clustered(8, dim=2)
+    Gaussian(batch=(8,), dim=2, dtype=torch.float32)
+    """
+    generator = torch.Generator().manual_seed(seed)
+    centres = 3 * torch.randn(CLUSTERS, 1, dim, generator=torch.Generator().manual_seed(0))
+    shape = (count, components, dim)
+    which = torch.randint(CLUSTERS, (count,), generator=generator)
+    means = centres[which] + 0.2 / dim**0.5 * torch.randn(shape, generator=generator)
+    variances = 5e-3 / dim * torch.exp(torch.randn(shape, generator=generator))
+    return Gaussian(means[:, 0], variances[:, 0]) if components == 1 else Mixture(means, variances)
