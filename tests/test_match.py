@@ -17,7 +17,7 @@ from torch.testing import assert_close
 
 from hedged import match
 from hedged.curve import MatchCurve
-from hedged.distributions import Distribution, Gaussian, Point
+from hedged.distributions import Distribution, Gaussian, Mixture, Point
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.match import (
     ClosedForm,
@@ -250,6 +250,20 @@ def test_the_matrix_may_have_any_size(kind: str, rows: int, columns: int) -> Non
         matrix = match_matrix(z1, z2, CURVE, estimator)
         assert matrix.shape == (rows, columns)
         assert torch.isfinite(matrix).all()
+
+
+@pytest.mark.parametrize(("dim", "components"), [(1, 1), (2, 1), (2, 2), (5, 1)])
+@pytest.mark.parametrize("spread", [0.01, 0.5, 3.0])
+def test_the_matrix_of_strips_that_are_near_or_far_or_both(dim: int, components: int, spread: float) -> None:
+    """More columns than a strip has, in clusters: of wide and of narrow embeddings, at all distances of each other."""
+    g = seeded()
+    centres = torch.tensor([0.0, 0.3, 5.0, 100.0]).repeat_interleave(400)[:, None, None]
+    mean = centres + spread * torch.randn(1600, components, dim, generator=g)
+    z = Mixture(mean, torch.exp(4 * torch.randn(1600, components, dim, generator=g) - 6))
+    found, wanted = match_matrix(z[::40], z, CURVE), match_probability(z[::40][:, None], z[None], CURVE)
+    assert_close(found, wanted, rtol=0, atol=1.1e-5)  # what is far counts as less than 10⁻⁵
+    near = wanted > 1e-4
+    assert_close(found[near], wanted[near], rtol=1e-5, atol=2e-6)
 
 
 def test_the_matrix_by_monte_carlo_is_near_the_closed_form() -> None:

@@ -23,7 +23,7 @@ from hedged.errors import ShapeError, ValueRangeError
 from hedged.expansion import Expansion, arithmetic_dtype, expand
 from hedged.kernels import expected_gaussians
 from hedged.matrix import closed_form_matrix
-from hedged.units import FARTHEST
+from hedged.units import FARTHEST, within
 
 CHUNK = 2**20  # numbers held at a time by `match_matrix`, per intermediate result: what a core's cache holds
 
@@ -174,19 +174,13 @@ def match_matrix(z1: Distribution, z2: Distribution, curve: MatchCurve, estimato
     _require_lists(z1, z2)
     is_exact = isinstance(z1, Point) and isinstance(z2, Point)
     if isinstance(estimator, ClosedForm) and not is_exact and {z1.device.type, z2.device.type} == {"cpu"}:
-        matrix = closed_form_matrix(z1, z2, curve)
-    else:
-        matrix = logit_matrix(z1, z2, curve, estimator).sigmoid_()
-    return matrix.clamp_(*_ends(matrix.dtype))  # in place: a copy of this size may not fit
+        return closed_form_matrix(z1, z2, curve)
+    matrix = logit_matrix(z1, z2, curve, estimator).sigmoid_()
+    return matrix.clamp_(*within(matrix.dtype))  # in place: a copy of this size may not fit
 
 
 def _probability(logit: Tensor) -> Tensor:
-    return logit.sigmoid().clamp(*_ends(logit.dtype))
-
-
-def _ends(dtype: torch.dtype) -> tuple[float, float]:
-    """The least and the greatest number within (0, 1): a probability does not round to certainty."""
-    return torch.finfo(dtype).tiny, 1 - torch.finfo(dtype).eps / 2
+    return logit.sigmoid().clamp(*within(logit.dtype))
 
 
 @torch.no_grad()

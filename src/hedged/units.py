@@ -35,3 +35,8 @@ def midst(z: Distribution) -> Tensor:
 def curve_ends(b: float, end: float) -> Tensor:
     """b, the end of the curve's chord (`MatchCurve.chord_end`), and p at both its ends, `(4,)`."""
     return torch.cat([torch.tensor([b, end]).double(), torch.tensor([b, b - end]).double().sigmoid()])
+
+
+def within(dtype: torch.dtype) -> tuple[float, float]:
+    """The least and the greatest number within (0, 1): a probability does not round to certainty."""
+    return torch.finfo(dtype).tiny, 1 - torch.finfo(dtype).eps / 2
