@@ -66,6 +66,13 @@ class Architecture(Network):
     """
 
     shape: Annotated[tuple[Width, Width, Width], LISTED] = (1, 28, 56)  # channels, height, width
+    resize: Width | None = None  # the shorter edge of an image before its middle is taken; none: its size must fit
+
+    @model_serializer(mode="wrap")
+    def _without_what_it_has_not(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As for a network; no word of resizing either, where there is none."""
+        content = self._without_sizes_of_others(dump)
+        return {name: value for name, value in content.items() if name != "resize" or value is not None}
 
     def build_backbone(self) -> Shallow | ShallowHidden | MobileNet:
         if self.backbone == "mobilenet":

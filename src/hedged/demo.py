@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, final
 
 from hedged import __version__
-from hedged.data import NDigit, NDigitSplits
+from hedged.data import Dataset, NDigitSplits
 from hedged.embedder import DESCRIPTION, Embedder
 from hedged.errors import RunError
 from hedged.evaluation import Evaluation
 from hedged.files import make_folder, write_json
 from hedged.report import HeadlineRow, headline_rows, write_report
-from hedged.training import Config, build_data, load_config, train
+from hedged.training import Config, build_ndigit, load_config, train
 from hedged.training import checkpoint as checkpoints
 
 CONFIGS = Path(__file__).parent / "configs"
@@ -44,7 +44,7 @@ def run_demo(out: Path, offline: bool = False) -> Results:
     make_folder(out)
     begun = time.monotonic()
     state = _state(config, out)
-    data = build_data(config)
+    data = build_ndigit(config)
     if offline:
         logger.warning("NOT MNIST: this demo uses %s", data.train.source)
     embedder = _trained(config, data, out, state)
@@ -77,7 +77,7 @@ def _trained(config: Config, data: NDigitSplits, out: Path, state: str) -> Embed
 def measure(
     config: Config,
     embedder: Embedder,
-    data: NDigit,
+    data: Dataset,
     folder: Path,
     name: str = "",
     report: bool = False,

@@ -10,9 +10,10 @@ from typing import Any, Literal, final
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from hedged.data import NDigit
-from hedged.distributions import Distribution
+from hedged.data import Dataset, NDigit
+from hedged.distributions import Distribution, concatenate
 from hedged.embedder import Embedder
 from hedged.errors import DataError
 from hedged.match import match_logit, self_mismatch
@@ -37,6 +38,7 @@ CONDITIONS: tuple[Condition, ...] = ("clean", "corrupt")
 # Gallery and probe, as the paper combines them: never both corrupt.
 GRID: tuple[tuple[Condition, Condition], ...] = (("clean", "clean"), ("clean", "corrupt"), ("corrupt", "clean"))
 Array = NDArray[np.float64]
+SOME = 2_048  # images, whole batches of which are embedded at a time
 
 
 @final
@@ -48,7 +50,7 @@ class Evaluation:
     """
 
     embedder: Embedder
-    data: NDigit
+    data: Dataset
     seed: int = 0
     neighbours_each: int = 5
     progress: Callable[[str], None] = lambda part: None
@@ -62,10 +64,19 @@ class Evaluation:
     def embeddings(self) -> dict[Condition, Distribution]:
         """The test set as the model sees it, clean and corrupt."""
         self.progress("embedding the test set and its corrupt twin")
-        return {
-            "clean": self.embedder.embed(self.data.clean()),
-            "corrupt": self.embedder.embed(self.data.corrupt(self.seed)),
-        }
+        return {"clean": self._embed(self.data.clean), "corrupt": self._embed(partial(self.data.corrupt, self.seed))}
+
+    def _embed(self, images: Callable[[Tensor], Tensor]) -> Distribution:
+        """All images, of which only some are in memory at a time."""
+        parts = torch.split(torch.arange(len(self.data)), SOME)
+        return concatenate([self.embedder.embed(images(index)) for index in parts])
+
+    @property
+    def ndigit(self) -> NDigit:
+        """The test set, if it is of N-digit MNIST; anything else is refused."""
+        if not isinstance(self.data, NDigit):
+            raise DataError(f"this needs a test set of N-digit MNIST, got {self.data.source}")
+        return self.data
 
     @cached_property
     def uncertainty(self) -> dict[Condition, Array]:

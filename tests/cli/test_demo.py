@@ -67,7 +67,7 @@ def test_demo_refuses_a_folder_with_another_run(hedged: Hedged, tiny_demo: Path,
 def test_configs_that_ship_are_valid_and_say_what_to_expect(name: str) -> None:
     path = demo.CONFIGS / f"{name}.toml"
     config = load_config(path)
-    assert (config.data.digits, config.model.dim, config.model.head) == (2, 2, "gaussian")
+    assert (config.ndigit.digits, config.model.dim, config.model.head) == (2, 2, "gaussian")
     for words in ("# ", "command", "run time", "expected"):
         assert words in path.read_text()
     assert "TODO" not in path.read_text()

@@ -59,7 +59,7 @@ def test_a_cell_that_was_not_measured_is_missed_in_words(filled: Shelf) -> None:
 def test_only_names_cells_or_is_refused() -> None:
     table = Table("main-task", "", TABLES["main-task"], (Series(),))
     assert len(table.wanted({"digits": "2", "dim": "2"})) == 12
-    assert {need.config.data.digits for need in table.needs({"digits": "3"})} == {3}
+    assert {need.config.ndigit.digits for need in table.needs({"digits": "3"})} == {3}
     with pytest.raises(ConfigError, match="--only colour=… is not a key of main-task: it has digits, dim"):
         table.wanted({"colour": "red"})
     with pytest.raises(ConfigError, match="no cell of main-task has digits=7"):

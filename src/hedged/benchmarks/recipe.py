@@ -13,14 +13,14 @@ from hedged.evaluation import CONDITIONS, Condition, Evaluation
 from hedged.metrics import Vote
 from hedged.paper.numbers import STEPS, Metric, find_cell
 from hedged.paper.recipe import recipe
-from hedged.training import build_data, train
+from hedged.training import build_ndigit, train
 
 
 def lines(quick: bool) -> Iterator[Line]:
     if quick:
         return
     config = recipe(2, 2, "mog-1", seed=0)
-    data = build_data(config)
+    data = build_ndigit(config)
     with tempfile.TemporaryDirectory() as folder:
         begun = time.perf_counter()
         embedder = train(config, data.train, Path(folder) / "run")

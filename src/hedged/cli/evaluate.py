@@ -12,7 +12,7 @@ from hedged.cli.runs import Run, load_run
 from hedged.errors import DataError
 
 if TYPE_CHECKING:
-    from hedged.data import NDigit
+    from hedged.data import Dataset
     from hedged.training import Config
 
 EXAMPLES = examples(
@@ -23,13 +23,17 @@ EXAMPLES = examples(
 
 
 class Part(StrEnum):
-    """What to measure on: a split by instance has one test set, one by number three; with a holdout, validation too."""
+    """What to measure on: a split by instance has one test set, one by number three; with a holdout, validation too.
+
+    Images of your own have test and, if some identities are held out for it, validation.
+    """
 
     INSTANCE = "instance"
     SEEN = "seen"
     UNSEEN = "unseen"
     ALL = "all"
     VALIDATION = "validation"
+    TEST = "test"
 
 
 def evaluate(
@@ -58,13 +62,23 @@ def evaluate(
     if json:
         print_json(results.metrics)
         return
-    print_scores(results, part=split or "seen" if config.data.split == "number" else split)
+    print_scores(results, part=split or ("seen" if config.data.split == "number" else None))
     print(f"\nnumbers: {run / f'metrics{name}.json'}")
     if report:
         print(f"report: {run / f'report{name}.html'}")
 
 
-def _images(config: Config, wanted: Part | None) -> NDigit:
+def _held_out(config: Config) -> str:
+    from hedged.training.data_config import NDigitConfig
+
+    data = config.data
+    key, share = (
+        ("holdout", data.holdout) if isinstance(data, NDigitConfig) else ("validation_share", data.validation_share)
+    )
+    return f"data.{key} = {share:g}"
+
+
+def _images(config: Config, wanted: Part | None) -> Dataset:
     from hedged.training import build_data
 
     data = build_data(config)
@@ -73,7 +87,7 @@ def _images(config: Config, wanted: Part | None) -> NDigit:
         parts["validation"] = data.validation
     if wanted and wanted not in parts:
         raise DataError(
-            f"this run was trained with data.split = {config.data.split!r} and data.holdout = {config.data.holdout:g}, "
+            f"this run was trained with data.split = {config.data.split!r} and {_held_out(config)}, "
             f"whose test sets are {', '.join(parts)}, not {wanted}: choose one of these with --split"
         )
     return parts[wanted or next(iter(data.test))]

@@ -16,6 +16,8 @@ UNCERTAINTY = "Mean uncertainty η"
 
 def print_scores(results: Results, part: str | None = None) -> None:
     """The headline table, and a loud word if the digits are not MNIST's."""
+    from hedged.data import NDigit
+
     data = results.evaluation.data
     header = ("", "measured", "paper", "difference")[: _width(results)]
     rows: list[tuple[str, ...]] = []
@@ -26,9 +28,14 @@ def print_scores(results: Results, part: str | None = None) -> None:
     rows += [(f"  {condition} images", f"{eta.mean():.3f}", "", "") for condition, eta in etas]
     kind = "validation" if part == "validation" else "test"
     named = f" ({part} numbers)" if part in ("seen", "unseen", "all") else ""
-    title = f"{len(data):,} {kind} images of {data.n_digits} digits, {data.n_classes} classes{named}, of {data.source}"
+    what = (
+        f"{data.n_digits} digits, {data.n_classes} classes"
+        if isinstance(data, NDigit)
+        else f"{data.n_classes} identities"
+    )
+    title = f"{len(data):,} {kind} images of {what}{named}, of {data.source}"
     print_table(title, header, [row[: len(header)] for row in rows])
-    if data.source != "MNIST":
+    if isinstance(data, NDigit) and data.source != "MNIST":
         print(f"\nNOT MNIST: the digits are {data.source}.")
         print("The paper's numbers are for MNIST: they stand here for orientation, not for comparison.")
 

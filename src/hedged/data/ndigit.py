@@ -80,6 +80,10 @@ class NDigit:
         """How many different numbers there are."""
         return len(self.numbers)
 
+    def name(self, label: int) -> str:
+        """A number as it is written, with its leading zeros."""
+        return f"{label:0{self.n_digits}d}"
+
     def tiles(self, index: Tensor | None = None) -> Tensor:
         """The digits of the images at `index` (all by default), before composing: uint8 (b, N, 28, 28)."""
         ids = self.image_ids if index is None else self.image_ids[index]

@@ -164,7 +164,7 @@ def cloud_panel(axes: Axes, space: Space, condition: Condition, images: int = DR
     """Some of the images that a space draws, as ellipses of one standard deviation on the numbers of the classes."""
     drawn = space.drawn[:images]
     means, variances = space.parts(condition, drawn)
-    numbers(axes, space.centroids, space.evaluation.data.n_digits)
+    numbers(axes, space.centroids, space.evaluation.ndigit.n_digits)
     if space.components > 1:
         joined(axes, means, COLOURS[condition])
     ellipses(axes, means, variances, COLOURS[condition])

@@ -89,7 +89,7 @@ def _panel(axes: Axes, space: Space, shown: list[Example]) -> None:
     parts = [space.parts(example.condition, np.array([example.item])) for example in shown]
     places = np.concatenate([means[0] for means, _ in parts])
     square_view(axes, np.concatenate([space.centroids.positions, places]), margin=0.06)
-    numbers(axes, space.centroids, space.evaluation.data.n_digits, squares=True)
+    numbers(axes, space.centroids, space.evaluation.ndigit.n_digits, squares=True)
     for example, (means, variances) in zip(shown, parts, strict=True):
         if not space.is_point:
             ellipses(axes, means, variances, COLOURS[example.condition], DEVIATIONS, width=0.9)

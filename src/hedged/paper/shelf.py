@@ -20,7 +20,7 @@ from hedged.files import write_json
 from hedged.metrics import Vote
 from hedged.paper.measurements import VERSION, Cell, measure, measure_sampled
 from hedged.paper.numbers import Metric
-from hedged.training import Config, build_data, train
+from hedged.training import Config, build_ndigit, train
 from hedged.training import checkpoint as checkpoints
 
 MAIN: dict[Split, TestSet] = {"number": "seen", "instance": "instance"}  # the test set that stands for a split
@@ -119,7 +119,7 @@ class Shelf:
 
     def evaluation(self, config: Config, test: TestSet | None = None) -> Evaluation:
         """The model on a test set, the main one of its split unless told; each is kept while it is in use."""
-        return _evaluate(self.place(config), config, test or MAIN[config.data.split])
+        return _evaluate(self.place(config), config, test or MAIN[config.ndigit.split])
 
     def made(self, config: Config) -> dict[str, Any]:
         """The `seconds` that training took, None if it was interrupted, and the `commit` of the code, if known."""
@@ -167,4 +167,4 @@ def _data(config: Config) -> NDigitSplits:
 
 @lru_cache(2)
 def _built(config: Config) -> NDigitSplits:
-    return build_data(config)
+    return build_ndigit(config)

@@ -132,7 +132,7 @@ def _named(series: Series, test: Measured, wanted: PaperCell) -> Cell:
         told["beta"] = config.loss.beta
     return {
         **told,
-        "split": MAIN[config.data.split] if test == SAMPLED else test,
+        "split": MAIN[config.ndigit.split] if test == SAMPLED else test,
         "backbone": config.model.backbone,
         "steps": config.train.steps,
         **dict(series.marks),

@@ -131,7 +131,7 @@ def _failure(shelf: Shelf, need: Need, code: int) -> str:
     _, told, reason = words.rpartition(FAILURE)
     if not told:  # not by hedged: the last line of a traceback, or whatever there is
         reason = f"its process ended with code {code}, after: {words.splitlines()[-1] if words else 'nothing'}"
-    name = f"{need.config.data.digits} digits, {model.head} in {model.dim} dimensions, seed {need.config.train.seed}"
+    name = f"{need.config.ndigit.digits} digits, {model.head} in {model.dim} dimensions, seed {need.config.train.seed}"
     return f"  {name}: {reason} (its log is {log})"
 
 

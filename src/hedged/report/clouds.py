@@ -85,7 +85,7 @@ def _ellipses(
 
 
 def _draw_centres(panel: Panel, space: Space) -> None:
-    places, digits = space.plane.project(space.centroids.positions), space.evaluation.data.n_digits
+    places, digits = space.plane.project(space.centroids.positions), space.evaluation.ndigit.n_digits
     if len(places) > MOST_NAMED:
         panel.axes.plot(*places.T, "s", markersize=2, color=MUTED, alpha=0.6, markeredgewidth=0)
         return

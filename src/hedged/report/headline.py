@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import final
 
+from hedged.data import NDigit
 from hedged.distributions import Distribution, Mixture, Point
 from hedged.evaluation import CONDITIONS, GRID, Condition, Evaluation
 from hedged.metrics import Vote
@@ -47,10 +48,12 @@ def headline_rows(evaluation: Evaluation, curves: Curves | None = None) -> tuple
 
 def _rows(evaluation: Evaluation, curves: Curves) -> Iterator[HeadlineRow]:
     z = evaluation.embeddings["clean"]
-    digits, model = evaluation.data.n_digits, model_name(z)
+    data, model = evaluation.data, model_name(z)
 
     def paper(metric: Metric, gallery: Condition, probe: Condition, vote: Vote | None = None) -> float | None:
-        cell = find_cell(digits, z.dim, model, metric, gallery, probe, vote)
+        if not isinstance(data, NDigit):
+            return None
+        cell = find_cell(data.n_digits, z.dim, model, metric, gallery, probe, vote)
         return cell.paper if cell else None
 
     for c in CONDITIONS:

@@ -26,7 +26,7 @@ def images_of(evaluation: Evaluation, condition: Condition, items: NDArray[np.in
 
 def reading(evaluation: Evaluation, item: int) -> str:
     """The number that a test image truly reads, with its leading zeros."""
-    return f"{evaluation.labels[item]:0{evaluation.data.n_digits}d}"
+    return evaluation.data.name(int(evaluation.labels[item]))
 
 
 def thumbnail(pixels: NDArray[Any], alt: str) -> str:

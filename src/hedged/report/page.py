@@ -70,7 +70,7 @@ def _comparison(evaluation: Evaluation, rows: Sequence[HeadlineRow]) -> str:
     """What stands in the columns, for those who read the small print."""
     z = evaluation.embeddings["clean"]
     model = model_name(z).replace("mog", "MoG").replace("point", "point embeddings")
-    case = f"{model}, N = {evaluation.data.n_digits}, D = {z.dim}"
+    case = f"{model}, N = {evaluation.ndigit.n_digits}, D = {z.dim}"
     words = ["“Clean among corrupt”: a clean image is to be identified among corrupt ones."]
     if all(row.paper is None for row in rows):
         words.append(f"The paper has no numbers for {escape(case)}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hedged.data import Dataset, NDigit
 from hedged.data.mnist import STAND_IN
 from hedged.distributions import Distribution, Mixture, Point
 from hedged.evaluation import Evaluation
@@ -25,13 +26,19 @@ def facts(evaluation: Evaluation) -> dict[str, str]:
     data, curve = evaluation.data, evaluation.embedder.curve
     return {
         "Digits": data.source,
-        "Test set": f"{len(data):,} images of {data.n_digits} digits, {data.n_classes} classes",
+        "Test set": f"{len(data):,} images of {_contents(data)}",
         "Embedding": describe_model(evaluation.embeddings["clean"]),
         "Backbone": evaluation.embedder.architecture.backbone,
         "Match curve": f"p(r) = σ(b − a r) with a = {curve.scale.item():.3f}, b = {curve.bias.item():.3f}",
         "Error of p": f"certified to be at most {curve.error_bound():.5f}",
         "Test seed": str(evaluation.seed),
     }
+
+
+def _contents(data: Dataset) -> str:
+    if isinstance(data, NDigit):
+        return f"{data.n_digits} digits, {data.n_classes} classes"
+    return f"{data.n_classes} identities"
 
 
 def settings_list(settings: Mapping[str, str]) -> str:

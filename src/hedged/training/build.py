@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
 from hedged.curve import MatchCurve
-from hedged.data import NDigit, NDigitSplits, SplitSizes, TwoStream, load_mnist, ndigit_splits, offline_digits
+from hedged.data import (
+    Augmentation,
+    Batches,
+    ClassSampler,
+    Dataset,
+    NDigit,
+    NDigitSplits,
+    Photos,
+    PhotoSplits,
+    PhotoStream,
+    SplitRule,
+    Splits,
+    SplitSizes,
+    TwoStream,
+    load_mnist,
+    ndigit_splits,
+    offline_digits,
+    open_photos,
+)
 from hedged.embedder import Embedder
+from hedged.errors import ConfigError
 from hedged.losses import (
     AllPairs,
     ContrastiveLoss,
@@ -23,41 +43,57 @@ from hedged.losses import (
 )
 from hedged.match import ClosedForm, MonteCarlo
 from hedged.training.config import Config, LossConfig
+from hedged.training.data_config import ImagesConfig
 
 
 class Parts(NamedTuple):
     """What a run trains, on what, and what it minimises; `generator` is the source of all the loss's samples."""
 
     embedder: Embedder
-    batches: TwoStream
+    batches: Batches
     loss: PairLoss
     generator: torch.Generator
 
 
-def build_data(config: Config) -> NDigitSplits:
+def build_data(config: Config) -> Splits:
+    """The parts of what the config names: N-digit MNIST, its offline stand-in, or images of your own."""
+    return build_photos(config.data) if isinstance(config.data, ImagesConfig) else build_ndigit(config)
+
+
+def build_ndigit(config: Config) -> NDigitSplits:
     """The splits of N-digit MNIST, of the real digits or of their offline stand-in."""
-    data = config.data
+    data = config.ndigit
     load = load_mnist if data.source == "mnist" else offline_digits
     sizes = SplitSizes(data.train_images, data.test_images, data.test_images, data.per_class)
     return ndigit_splits(load("train"), load("test"), data.digits, data.split, data.seed, data.holdout, sizes)
 
 
-def build_parts(config: Config, train: NDigit) -> Parts:
+def build_photos(data: ImagesConfig) -> PhotoSplits:
+    """The parts of a folder or table of images, decoded if they were not before."""
+    rule = SplitRule(data.split, data.test_share, data.test_pattern, data.validation_share, data.seed)
+    return open_photos(Path(data.path).expanduser(), data.identity, data.size, data.cached_size, rule, data.broken)
+
+
+def build_parts(config: Config, train: Dataset) -> Parts:
     """An untrained embedder, its batches and its loss, all drawn from `train.seed`."""
     loss, training = config.loss, config.train
     generator = torch.Generator()
     embedder = Embedder.new(config.architecture, training.seed, loss.scale, loss.bias)
     # Plain convolutions are up to a fifth faster in this layout. Fused ones take any, to the same weights.
     embedder = embedder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    batches = TwoStream(
-        train,
-        training.batch_size,
-        training.classes_per_batch,
-        training.images_per_class,
-        config.data.occlusion,
-        training.seed,
-    )
-    return Parts(embedder, batches, build_loss(loss, embedder.curve, generator), generator)
+    return Parts(embedder, build_batches(config, train), build_loss(loss, embedder.curve, generator), generator)
+
+
+def build_batches(config: Config, train: Dataset) -> Batches:
+    """The batches of a run, each depending on the seed and the step alone."""
+    data, training = config.data, config.train
+    sizes = (training.batch_size, training.classes_per_batch, training.images_per_class)
+    if isinstance(train, NDigit):
+        return TwoStream(train, *sizes, config.ndigit.occlusion, training.seed)
+    if isinstance(train, Photos) and isinstance(data, ImagesConfig):
+        varied = Augmentation(data.flip, data.colour, data.blur, data.erase, data.low_resolution)
+        return PhotoStream(train, ClassSampler(train.labels, *sizes, training.seed, fewest=2), varied)
+    raise ConfigError(f'data.source = "{data.source}" does not go with {type(train).__name__}: see build_data')
 
 
 def build_loss(config: LossConfig, curve: MatchCurve, generator: torch.Generator) -> PairLoss:

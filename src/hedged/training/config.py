@@ -10,32 +10,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from hedged.architecture import Architecture, Network, Positive
 from hedged.errors import ConfigError
+from hedged.training.data_config import DataConfig, ImagesConfig, NDigitConfig, Section, Seed
+
+# Keys that came later: while they are at their default, a run is the same as before, and so is its fingerprint.
+LATER = (("train", "weight_decay"),)
+UNHASHED = (("train", "log_every"), ("train", "checkpoint_every"), ("data", "path"))  # weights do not depend on these
+DATA: dict[str, type[Section]] = {"ndigit": NDigitConfig, "images": ImagesConfig}
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class DataConfig(_Section):
-    """N-digit MNIST: how many digits, which split, how much occlusion."""
-
-    source: Literal["mnist", "offline"] = "mnist"
-    digits: Annotated[int, Field(ge=1, le=6)] = 2
-    split: Literal["instance", "number"] = "instance"
-    occlusion: Annotated[float, Field(ge=0, le=1)] = 0.2
-    holdout: Annotated[float, Field(ge=0, lt=1)] = 0.0  # share of the training digits set apart for validation
-    train_images: Positive = 100_000
-    test_images: Positive = 10_000
-    per_class: Annotated[int, Field(ge=2)] = 100
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-
-
-class LossConfig(_Section):
+class LossConfig(Section):
     """Which loss, and every choice that the paper leaves open; see docs/choices.md."""
 
     kind: Literal["hedged", "soft-contrastive", "contrastive"] = "hedged"
@@ -52,7 +40,7 @@ class LossConfig(_Section):
     bias: float = 3.0
 
 
-class TrainConfig(_Section):
+class TrainConfig(Section):
     """Batches, steps and the optimiser."""
 
     steps: Positive = 5_000
@@ -60,20 +48,21 @@ class TrainConfig(_Section):
     classes_per_batch: Positive = 16
     images_per_class: Annotated[int, Field(ge=2)] = 6
     learning_rate: Annotated[float, Field(gt=0)] = 9e-3
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0  # of the weights of layers, decoupled as in AdamW
     warmup: Annotated[int, Field(ge=0)] = 200
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    seed: Seed = 0
     log_every: Positive = 50
     checkpoint_every: Positive = 500
 
 
-class Config(_Section):
+class Config(Section):
     """A whole run. Sections and keys that are left out take the defaults of the demo.
 
     >>> Config().train.batch_size
     128
     """
 
-    data: DataConfig = DataConfig()
+    data: DataConfig = NDigitConfig()
     model: Network = Network()
     loss: LossConfig = LossConfig()
     train: TrainConfig = TrainConfig()
@@ -102,20 +91,34 @@ class Config(_Section):
 
     @property
     def architecture(self) -> Architecture:
-        return Architecture(shape=(1, 28, 28 * self.data.digits), **self.model.model_dump())
+        return Architecture(shape=self.data.shape, resize=self.data.resize, **self.model.model_dump())
+
+    @property
+    def ndigit(self) -> NDigitConfig:
+        """The section [data] of a run on N-digit MNIST; a run on anything else is refused."""
+        if not isinstance(self.data, NDigitConfig):
+            raise ConfigError(f'this needs a run on N-digit MNIST, got data.source = "{self.data.source}"')
+        return self.data
 
     def fingerprint(self) -> str:
         """A short hash of all settings that the weights depend on."""
         content = self.model_dump(mode="json")
-        for key in ("log_every", "checkpoint_every"):
-            del content["train"][key]
+        for section, key in UNHASHED:
+            content[section].pop(key, None)
+        for section, key in LATER:
+            if content[section][key] == type(getattr(self, section)).model_fields[key].default:
+                del content[section][key]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
     def to_toml(self) -> str:
         """The config as TOML, every key written out."""
         lines = []
         for section, content in self.model_dump(mode="json").items():
-            lines += [f"[{section}]", *(f"{key} = {json.dumps(value)}" for key, value in content.items()), ""]
+            lines += [
+                f"[{section}]",
+                *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in content.items()),
+                "",
+            ]
         return "\n".join(lines)
 
 
@@ -160,7 +163,7 @@ def _apply(content: dict[str, Any], override: str) -> None:
 
 def _explain(details: ErrorDetails) -> str:
     """One mistake in words, with the nearest right key if a key is unknown."""
-    where = ".".join(str(part) for part in details["loc"] if part not in ("constrained-int", "literal['all']"))
+    where = ".".join(str(part) for part in details["loc"] if part not in ("constrained-int", "literal['all']", *DATA))
     if details["type"] == "extra_forbidden":
         known = _keys_beside(details["loc"])
         near = difflib.get_close_matches(str(details["loc"][-1]), known, n=1, cutoff=0.4)
@@ -168,11 +171,13 @@ def _explain(details: ErrorDetails) -> str:
         return f"{where}: unknown key; {hint}"
     if details["type"] == "value_error":
         return str(details["ctx"]["error"])
+    if details["type"] == "source":
+        return f"{details['msg']}, got {details['input'].get('source')!r}"
     return f"{where}: {details['msg'][0].lower()}{details['msg'][1:]}, got {details['input']!r}"
 
 
 def _keys_beside(location: tuple[int | str, ...]) -> list[str]:
     if len(location) == 1:
         return list(Config.model_fields)
-    section = Config.model_fields[str(location[0])].annotation
+    section = DATA.get(str(location[1])) or Config.model_fields[str(location[0])].annotation
     return list(section.model_fields) if isinstance(section, type) and issubclass(section, BaseModel) else []

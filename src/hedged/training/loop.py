@@ -13,7 +13,7 @@ from types import FrameType
 import torch
 from torch import Tensor
 
-from hedged.data import NDigit
+from hedged.data import Dataset
 from hedged.embedder import DESCRIPTION, Embedder
 from hedged.errors import RunError, TrainingError, ValueRangeError
 from hedged.files import make_folder, write_text
@@ -22,14 +22,14 @@ from hedged.progress import Update, progress
 from hedged.training import checkpoint as checkpoints
 from hedged.training.build import Parts, build_parts
 from hedged.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from hedged.training.config import Config, load_config
+from hedged.training.config import Config, TrainConfig, load_config
 from hedged.training.journal import FILE as LOG
 from hedged.training.journal import Journal, describe
 
 CONFIG = "config.toml"
 
 
-def train(config: Config, data: NDigit, run: Path, resume: bool = False) -> Embedder:
+def train(config: Config, data: Dataset, run: Path, resume: bool = False) -> Embedder:
     """Train on `data` and leave config, log, checkpoint and model in the folder `run`.
 
     A run depends on its config alone. With `resume` it goes on from the last checkpoint, to the same weights as if it
@@ -75,7 +75,7 @@ class Trainer:
     def __init__(self, config: Config, parts: Parts) -> None:
         self.config, self.parts = config, parts
         self.step = 0
-        self.optimiser = torch.optim.Adam(parts.embedder.parameters(), lr=config.train.learning_rate, fused=True)
+        self.optimiser = _optimiser(parts.embedder, config.train)
 
     def run(self, folder: Path) -> None:
         """Go on to the last step; on Ctrl-C, finish the step, save it and stop."""
@@ -166,6 +166,18 @@ class Trainer:
         self.step = checkpoint.step
         self.parts.embedder.load_state_dict(group("model"))
         checkpoints.restore_optimiser(self.optimiser, group("optimiser"))
+
+
+def _optimiser(embedder: Embedder, settings: TrainConfig) -> torch.optim.Optimizer:
+    """Adam; with a decay of weights, AdamW, which leaves biases, normalisations and the curve alone."""
+    parameters, decay = list(embedder.parameters()), settings.weight_decay
+    if not decay:
+        return torch.optim.Adam(parameters, lr=settings.learning_rate, fused=True)
+    groups = [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
 
 
 @contextmanager

@@ -1,0 +1,48 @@
+"""What a model is trained and measured on, whatever it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from torch import Tensor
+
+
+class Dataset(Protocol):
+    """Images with labels, clean and as corrupt twins; `source` says where they come from, for outputs to name."""
+
+    @property
+    def labels(self) -> Tensor: ...
+
+    @property
+    def n_classes(self) -> int: ...
+
+    @property
+    def source(self) -> str: ...
+
+    def __len__(self) -> int: ...
+
+    def name(self, label: int) -> str:
+        """A class as people write it."""
+        ...
+
+    def clean(self, index: Tensor | None = None) -> Tensor:
+        """The images at `index` (all by default), as an `Embedder` takes them."""
+        ...
+
+    def corrupt(self, seed: int, index: Tensor | None = None) -> Tensor:
+        """Their corrupt twins."""
+        ...
+
+
+class Splits(Protocol):
+    """The parts of a set: `test` has one or more test sets by name, the first of them the usual one."""
+
+    @property
+    def train(self) -> Dataset: ...
+
+    @property
+    def validation(self) -> Dataset | None: ...
+
+    @property
+    def test(self) -> Mapping[Any, Dataset]: ...

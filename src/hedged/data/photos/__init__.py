@@ -1,0 +1,9 @@
+"""Photos of identities, from a folder or a table: listed, decoded once, split by identity, varied in batches."""
+
+from hedged.data.photos.augmentation import Augmentation as Augmentation
+from hedged.data.photos.listing import list_photos as list_photos
+from hedged.data.photos.open import open_photos as open_photos
+from hedged.data.photos.photos import Photos as Photos
+from hedged.data.photos.splits import PhotoSplits as PhotoSplits
+from hedged.data.photos.splits import SplitRule as SplitRule
+from hedged.data.photos.streams import PhotoStream as PhotoStream
