@@ -61,7 +61,7 @@ class Embedder(nn.Module):
     def embed(self, images: Any, batch_size: int = 256) -> Distribution:
         """The distributions of any number of images: arrays, tensors, PIL images, paths or lists of them."""
         self.eval()
-        batches = image_batches(images, self.architecture.shape, batch_size)
+        batches = image_batches(images, self.architecture.shape, batch_size, self.architecture.resize)
         embedded: list[Distribution] = [
             self(batch.to(self.curve.bias.device, memory_format=torch.channels_last)) for batch in batches
         ]

@@ -55,10 +55,9 @@ def _files(path: Path) -> list[Path]:
     """An image itself; of a folder, the images in it and in the folders below."""
     if not path.is_dir():
         return [path]
-    from PIL import Image
+    from hedged.data.photos.listing import image_files
 
-    endings = Image.registered_extensions()
-    files = [file for file in sorted(path.rglob("*")) if file.suffix.lower() in endings and file.is_file()]
+    files = image_files(path)
     if not files:
         raise DataError(f"the folder {path} holds no image: expected files such as .png or .jpg in it")
     return files

@@ -15,7 +15,7 @@ EXAMPLES = examples("hedged match runs/demo a.png b.png", "hedged match runs/dem
 
 def match(
     run: Model,
-    a: Annotated[Path, typer.Argument(metavar="A", help="An image of the size the model was trained on.")],
+    a: Annotated[Path, typer.Argument(metavar="A", help="An image; of digits, of the size the model was trained on.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="Another.")],
     json: Json = False,
 ) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hedged.cli.output import Json, examples, print_json, print_table
+from hedged.cores import cores
 from hedged.errors import ConfigError, RunError
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -16,7 +16,6 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A table or figure: see `hedged paper list`.")]
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of models and results.")]
 OUT = Path("runs/paper")
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 COMMITTED = Path("results/paper")
 
 
@@ -58,7 +57,7 @@ def run(
     out: Out = OUT,
     jobs: Annotated[
         int, typer.Option("--jobs", min=1, metavar="N", help="Models at a time, one thread each. [one a core]")
-    ] = CORES,
+    ] = cores(),
 ) -> None:
     """Train what a table or figure needs, measure it, and write DIR/NAME.json or DIR/NAME.png.
 

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
+from PIL import Image
 from torch import Tensor
 
+from hedged.cores import cores
+from hedged.data.decode import Pixels, middle, opened, read_middle, upright
 from hedged.errors import DataError, ShapeError, ValueRangeError
 
 Shape = tuple[int, int, int]
 
 
-def image_batches(images: Any, shape: Shape, batch_size: int) -> Iterator[Tensor]:
+def image_batches(images: Any, shape: Shape, batch_size: int, resize: int | None = None) -> Iterator[Tensor]:
     """Batches `(b, C, H, W)` of float32 in [0, 1], for a network that takes images of `shape` = (C, H, W).
 
     `images` is one image or many: a path, a PIL image, an array or tensor `(H, W)`, `(N, H, W)` or `(N, C, H, W)`
-    (arrays also `(N, H, W, C)`), of uint8 in 0…255 or floats in [0, 1], or a list of any of these.
+    (arrays also `(N, H, W, C)`), of uint8 in 0…255 or floats in [0, 1], or a list of any of these. With `resize`, files
+    and PIL images may be of any size: the shorter edge is brought to `resize` pixels, then the middle is taken.
 
     >>> [tuple(batch.shape) for batch in image_batches(np.zeros((5, 28, 56), np.uint8), (1, 28, 56), batch_size=2)]
     [(2, 1, 28, 56), (2, 1, 28, 56), (1, 1, 28, 56)]
@@ -34,43 +40,41 @@ def image_batches(images: Any, shape: Shape, batch_size: int) -> Iterator[Tensor
             yield _as_floats(whole[start : start + batch_size])
         return
     single = isinstance(images, str | Path | Image.Image) or not isinstance(images, Iterable)
-    loaded = (_load(image, shape) for image in ([images] if single else images))
-    while rows := list(islice(loaded, batch_size)):
-        yield torch.cat(rows)
+    given = iter([images] if single else images)
+    with ThreadPoolExecutor(cores(), thread_name_prefix="hedged-decode") as pool:
+        while batch := list(islice(given, batch_size)):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what Pillow finds odd in a file that it can read
+                rows = list(pool.map(partial(_load, shape=shape, resize=resize), batch))
+            yield torch.cat(rows)
 
 
-def _load(image: Any, shape: Shape) -> Tensor:
+def _load(image: Any, shape: Shape, resize: int | None) -> Tensor:
     """One image as `(1, C, H, W)` of float32."""
     if isinstance(image, str | Path):
-        return _as_floats(_as_stack(_pixels(_open(Path(image)), shape), shape, name=str(image)))
+        if resize is not None:
+            return _as_floats(_middle(read_middle(Path(image), resize), shape))
+        with opened(Path(image)) as file:
+            pixels = _pixels(file, shape)
+        return _as_floats(_as_stack(pixels, shape, name=str(image)))
     if isinstance(image, Image.Image):
+        if resize is not None:
+            return _as_floats(_middle(middle(image, resize), shape))
         return _as_floats(_as_stack(_pixels(image, shape), shape))
     if isinstance(image, np.ndarray | Tensor):
         return _as_floats(_as_stack(image, shape))
     raise DataError(f"an image is a path, a PIL image, an array or a tensor, got {type(image).__name__}")
 
 
-def _open(path: Path) -> Image.Image:
-    try:
-        with Image.open(path) as image:
-            image.load()
-            return image
-    except FileNotFoundError as error:
-        raise DataError(f"there is no image {path}: check the path") from error
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise DataError(f"{path} cannot be read as an image ({error}): convert it to PNG or JPEG") from error
+def _pixels(image: Image.Image, shape: Shape) -> Pixels:
+    return np.array(upright(image, "L" if shape[0] == 1 else "RGB"))
 
 
-def _pixels(image: Image.Image, shape: Shape) -> np.ndarray[Any, Any]:
-    """Upright 8-bit pixels of the right number of channels; what is transparent is black."""
-    image = ImageOps.exif_transpose(image)
-    if image.mode.startswith("I;16"):
-        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-    if image.mode in ("I", "F"):
-        raise DataError(f"an image of mode {image.mode} has no agreed range of brightness: convert it to 8 or 16 bits")
-    if image.has_transparency_data:
-        image = Image.alpha_composite(Image.new("RGBA", image.size, "black"), image.convert("RGBA"))
-    return np.array(image.convert("L" if shape[0] == 1 else "RGB"))
+def _middle(square: Pixels, shape: Shape) -> Tensor:
+    """The middle `(1, 3, H, W)` of a square `(S, S, 3)`."""
+    top, left = ((len(square) - side) // 2 for side in shape[1:])
+    part = torch.from_numpy(square[top : top + shape[1], left : left + shape[2]])
+    return part.permute(2, 0, 1).unsqueeze(0)
 
 
 def _as_stack(images: np.ndarray[Any, Any] | Tensor, shape: Shape, name: str = "this image") -> Tensor:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import conv2d, pad
 
+from hedged.data.decode import Pixels
 from hedged.data.photos.corruption import reduced_to
-from hedged.data.photos.decode import Pixels
 from hedged.errors import ValueRangeError
 
 GREY = torch.tensor([0.299, 0.587, 0.114])  # brightness of red, green and blue

@@ -14,8 +14,9 @@ from typing import final
 
 import numpy as np
 
+from hedged.cores import cores
 from hedged.data.cache import cache_folder
-from hedged.data.photos.decode import Pixels, read_square
+from hedged.data.decode import Pixels, read_middle
 from hedged.errors import DataError, RunError
 from hedged.files import make_folder, write_atomically, write_json
 from hedged.progress import progress
@@ -85,13 +86,13 @@ def _decode(file: Path, paths: Sequence[Path], side: int) -> dict[int, str]:
         failures = {}
         for i in range(start, min(start + BLOCK, len(paths))):
             try:
-                pixels[i] = read_square(paths[i], side)
+                pixels[i] = read_middle(paths[i], side)
             except DataError as error:
                 failures[i] = str(error)
         return failures
 
     broken: dict[int, str] = {}
-    pool = ThreadPoolExecutor(_cores(), thread_name_prefix="hedged-decode")
+    pool = ThreadPoolExecutor(cores(), thread_name_prefix="hedged-decode")
     # Pillow warns of what is odd in a file; what matters of it is reported as broken. (The filter is for all threads.)
     with warnings.catch_warnings(), progress("decoding photos", len(paths)) as update:
         warnings.simplefilter("ignore")
@@ -111,7 +112,3 @@ def _reserve(file: Path) -> None:
     if hasattr(os, "posix_fallocate"):
         with file.open("r+b") as opened:
             os.posix_fallocate(opened.fileno(), 0, file.stat().st_size)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

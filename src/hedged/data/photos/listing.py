@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
+from hedged.data.decode import image_suffixes
 from hedged.errors import DataError, MissingDependencyError
 
 FOLDER = "folder"  # the rule that a photo shows whom its folder is named after
-SUFFIXES = frozenset(
-    (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pnm", ".tga")
-)
 
 
 @final
@@ -56,8 +54,14 @@ def list_photos(path: Path, identity: str = FOLDER) -> Listing:
     return listing
 
 
+def image_files(folder: Path) -> list[Path]:
+    """The images in a folder and in all below it, in order of their paths."""
+    endings = image_suffixes()
+    return [file for file in sorted(folder.rglob("*")) if file.suffix.lower() in endings and file.is_file()]
+
+
 def _from_folder(root: Path, rule: str) -> Listing:
-    paths = [file for file in sorted(root.rglob("*")) if file.suffix.lower() in SUFFIXES and file.is_file()]
+    paths = image_files(root)
     names = [file.relative_to(root) for file in paths]
     if rule == FOLDER:
         return Listing(root, paths, [name.parent.as_posix() for name in names])

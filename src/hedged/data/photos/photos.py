@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hedged.data.decode import Pixels
 from hedged.data.photos.corruption import corrupted, draw_damage
-from hedged.data.photos.decode import Pixels
 from hedged.data.randomness import Purpose, keyed
 from hedged.errors import ShapeError
 

@@ -1,0 +1,104 @@
+"""Pixels from image files of any size and mode, and a word for each file that has none to give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from hedged.errors import DataError
+
+Pixels = NDArray[np.uint8]
+Mode = Literal["L", "RGB"]
+MOST_PIXELS = 128_000_000  # of an image: a file that claims more is taken for a decompression bomb
+# Pillow knows more, but some have no mark to be known by, and one (EPS) is a program.
+FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM", "JPEG2000", "AVIF")
+
+
+@cache
+def image_suffixes() -> frozenset[str]:
+    """How the names of image files end, in small letters."""
+    return frozenset(suffix for suffix, kind in Image.registered_extensions().items() if kind in FORMATS)
+
+
+@cache
+def _formats() -> tuple[str, ...]:
+    """Those formats that this Pillow can read."""
+    Image.init()
+    return tuple(name for name in FORMATS if name in Image.OPEN)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Image.Image]:
+    """An image file, known by its content and not by its suffix; whatever fails within is a `DataError` that names it.
+
+    Pillow may warn of what is odd in a file: callers turn that off, for here it could be on any thread.
+    """
+    try:
+        with Image.open(path, formats=_formats()) as image:
+            if image.width * image.height > MOST_PIXELS:
+                raise ValueError(f"it claims {image.width:,} × {image.height:,} pixels and may be a decompression bomb")
+            yield image
+    except FileNotFoundError as error:
+        raise DataError(f"there is no image {path}: check the path") from error
+    except Exception as error:  # decoders fail in any way on files that are made to break them
+        reason = _reason(path, error)
+        raise DataError(f"{path} cannot be read as an image ({reason}): convert it to PNG or JPEG") from error
+
+
+def _reason(path: Path, error: Exception) -> str:
+    if path.is_file() and path.stat().st_size == 0:
+        return "it is empty"
+    if isinstance(error, UnidentifiedImageError):
+        return "its content is of no known kind of image"
+    return str(error) or type(error).__name__
+
+
+def upright(image: Image.Image, mode: Mode) -> Image.Image:
+    """The image as it is to be looked at, in 8 bits; what is transparent is black."""
+    image = ImageOps.exif_transpose(image)
+    if image.mode.startswith("I"):
+        image = _from_16_bits(image)
+    if image.mode == "F":
+        raise DataError("an image of mode F has no agreed range of brightness: convert it to 8 or 16 bits")
+    if image.mode == mode:
+        return image
+    if image.has_transparency_data:
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "black"), image.convert("RGBA"))
+    return image.convert(mode)
+
+
+def _from_16_bits(image: Image.Image) -> Image.Image:
+    """The upper 8 of 16 bits, which Pillow also keeps in 32."""
+    values = np.asarray(image)
+    if values.size and (values.min() < 0 or values.max() > 0xFFFF):
+        raise DataError(f"an image of mode {image.mode} has no agreed range of brightness: convert it to 8 or 16 bits")
+    return Image.fromarray((values >> 8).astype(np.uint8))
+
+
+def middle(image: Image.Image, side: int) -> Pixels:
+    """The middle square of an image, uint8 (side, side, 3): its shorter edge is resized to `side`, the longer is cut.
+
+    >>> middle(Image.new("L", (40, 30), 255), 8).shape
+    (8, 8, 3)
+    """
+    image = upright(image, "RGB")
+    if image.size == (side, side):
+        return np.array(image)
+    edge = min(image.size)
+    left, top = ((length - edge) / 2 for length in image.size)
+    return np.array(image.resize((side, side), Image.Resampling.BILINEAR, box=(left, top, left + edge, top + edge)))
+
+
+def read_middle(path: Path, side: int) -> Pixels:
+    """The middle square of an image file."""
+    with opened(path) as image:
+        # A JPEG can decode itself at 1/2, 1/4 or 1/8 for a fraction of the work; twice the side keeps it as sharp.
+        image.draft(None, (2 * side, 2 * side))
+        return middle(image, side)
