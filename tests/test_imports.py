@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "heads": {"distributions"},
     "backbones": {"compiled", "threads"},
     "metrics": set(),
-    "data": {"cores"},
+    "data": {"compiled", "cores", "threads"},
     "architecture": {"backbones", "heads"},
     "embedder": {"architecture", "curve", "data", "distributions", "heads", "match"},
     "evaluation": {"data", "distributions", "embedder", "match", "metrics", "ranking"},

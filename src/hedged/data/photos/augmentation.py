@@ -14,6 +14,7 @@ from torch.nn.functional import conv2d, pad
 from hedged.data.decode import Pixels
 from hedged.data.photos.corruption import reduced_to
 from hedged.errors import ValueRangeError
+from hedged.threads import share
 
 GREY = torch.tensor([0.299, 0.587, 0.114])  # brightness of red, green and blue
 BLURRED = (0.6, 2.5)  # standard deviation in pixels
@@ -79,22 +80,22 @@ def crop(squares: Pixels, size: int, flip: float, generator: np.random.Generator
 def recolour(photos: Tensor, strength: float, generator: np.random.Generator) -> Tensor:
     """x ↦ clip(A x + c): brightness, contrast, saturation and channels in one matrix A (3, 3) and shift c a photo.
 
-    `photos` are uint8 (b, 3, H, W); the result is float32 in [0, 1], in the same layout.
+    `photos` are uint8 (b, 3, H, W), channels last; the result is float32 in [0, 1], in the same layout.
     """
-    pixels = photos.float() / 255
-    if not strength:
-        return pixels
-    count = len(photos)
+    from hedged.compiled.colour import recolour as loop  # late: numba is slow to import
+
+    count, _, height, width = photos.shape
     bright, contrast, saturation = torch.from_numpy(_around_one(strength, (3, count), generator)).unbind()
     channels = torch.from_numpy(_around_one(strength / 3, (count, 3), generator))
+    gain = channels * (bright / 255)[:, None]
     # Saturation mixes each channel with the brightness; contrast pulls from the mean brightness of the photo.
     mixing = torch.eye(3) * saturation[:, None, None] + (1 - saturation)[:, None, None] * GREY.expand(3, 3)
-    matrix = mixing * (bright * contrast)[:, None, None] * channels[:, :, None]
-    mean = pixels.mean((2, 3)) @ GREY
-    shift = ((1 - contrast) * bright * mean)[:, None] * channels
-    flat = pixels.permute(0, 2, 3, 1).reshape(count, -1, 3)
-    coloured = torch.baddbmm(shift[:, None, :], flat, matrix.transpose(1, 2)).clamp_(0, 1)
-    return coloured.view(count, *photos.shape[2:], 3).permute(0, 3, 1, 2)
+    matrix = (mixing * contrast[:, None, None] * gain[:, :, None]).contiguous()
+    shift = (1 - contrast)[:, None] * gain
+    coloured = torch.empty(count, height * width, 3)
+    flat = photos.permute(0, 2, 3, 1).reshape(count, -1, 3)
+    share(loop, count, 1, flat, matrix, GREY, shift, coloured)
+    return coloured.view(count, height, width, 3).permute(0, 3, 1, 2)
 
 
 def _around_one(strength: float, shape: tuple[int, ...], generator: np.random.Generator) -> NDArray[np.float32]:
