@@ -38,7 +38,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "data": {"compiled", "cores", "threads"},
     "architecture": {"backbones", "heads"},
     "embedder": {"architecture", "curve", "data", "distributions", "heads", "match"},
-    "evaluation": {"data", "distributions", "embedder", "match", "metrics", "ranking"},
+    "evaluation": {"curve", "data", "distributions", "embedder", "match", "metrics", "ranking"},
+    "decisions": {"data", "distributions", "embedder", "evaluation", "match", "metrics"},
     "training": {"architecture", "curve", "data", "distributions", "embedder", "losses", "match"},
 }
 EVERYWHERE = {"errors", "files", "progress"}

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, final
 
 from hedged import __version__
-from hedged.data import Dataset, NDigitSplits
+from hedged.data import Dataset, NDigit, NDigitSplits
+from hedged.decisions import Decisions, decide
 from hedged.embedder import DESCRIPTION, Embedder
 from hedged.errors import RunError
 from hedged.evaluation import Evaluation
 from hedged.files import make_folder, write_json
-from hedged.report import HeadlineRow, headline_rows, write_report
+from hedged.report import HeadlineRow, decision_rows, headline_rows, write_report
 from hedged.training import Config, build_ndigit, load_config, train
 from hedged.training import checkpoint as checkpoints
 
@@ -82,18 +83,30 @@ def measure(
     name: str = "",
     report: bool = False,
     seconds: Mapping[str, float] | None = None,
+    validation: Dataset | None = None,
 ) -> Results:
-    """Evaluate a run on `data`; write metrics.json and, if wanted, report.html, with `name` before the dot."""
+    """Evaluate a run on `data`; write metrics.json and, if wanted, report.html, with `name` before the dot.
+
+    Images of your own are decided on too, at a threshold chosen on `validation`.
+    """
     begun = time.monotonic()
     evaluation = Evaluation(embedder, data, progress=logger.info)
+    decisions = None if isinstance(data, NDigit) else _decided(evaluation, validation)
     rows, measured = headline_rows(evaluation), evaluation.metrics()
+    if decisions:
+        rows, measured = (*decision_rows(decisions), *rows), measured | {"decisions": decisions.metrics()}
     settings = {"hedged": __version__, "fingerprint": config.fingerprint(), **config.model_dump(mode="json")}
     spent = {**(seconds or {}), "evaluation": time.monotonic() - begun}
     metrics = measured | {"settings": settings, "seconds": spent}
     write_json(folder / f"metrics{name}.json", metrics)
     if report:
-        write_report(evaluation, folder / f"report{name}.html", _told(config, spent), rows)
+        write_report(evaluation, folder / f"report{name}.html", _told(config, spent), rows, decisions)
     return Results(evaluation, metrics, rows)
+
+
+def _decided(evaluation: Evaluation, validation: Dataset | None) -> Decisions:
+    evaluation.progress("deciding on pairs")
+    return decide(evaluation, Evaluation(evaluation.embedder, validation) if validation else None)
 
 
 def _told(config: Config, seconds: Mapping[str, float]) -> dict[str, str]:

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hedged.curve import MatchCurve
 from hedged.data import Dataset, NDigit
 from hedged.distributions import Distribution, concatenate
 from hedged.embedder import Embedder
@@ -41,6 +42,23 @@ Array = NDArray[np.float64]
 SOME = 2_048  # images, whole batches of which are embedded at a time
 
 
+def embed_all(embedder: Embedder, images: Callable[[Tensor], Tensor], count: int) -> Distribution:
+    """The embeddings of `count` images, of which only some are in memory at a time: `images(index)` has those asked."""
+    parts = torch.split(torch.arange(count), SOME)
+    return concatenate([embedder.embed(images(index)) for index in parts])
+
+
+def match_scores(pairs: Pairs, z: Distribution, curve: MatchCurve) -> Array:
+    """The log-odds of a match for each pair of items of z."""
+
+    def score(i: NDArray[np.intp], j: NDArray[np.intp]) -> Array:
+        with torch.no_grad():
+            logits = match_logit(z[torch.from_numpy(i)], z[torch.from_numpy(j)], curve)
+        return logits.double().numpy()
+
+    return score_pairs(pairs, score)
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Evaluation:
@@ -64,12 +82,9 @@ class Evaluation:
     def embeddings(self) -> dict[Condition, Distribution]:
         """The test set as the model sees it, clean and corrupt."""
         self.progress("embedding the test set and its corrupt twin")
-        return {"clean": self._embed(self.data.clean), "corrupt": self._embed(partial(self.data.corrupt, self.seed))}
-
-    def _embed(self, images: Callable[[Tensor], Tensor]) -> Distribution:
-        """All images, of which only some are in memory at a time."""
-        parts = torch.split(torch.arange(len(self.data)), SOME)
-        return concatenate([self.embedder.embed(images(index)) for index in parts])
+        clean = embed_all(self.embedder, self.data.clean, len(self.data))
+        corrupt = embed_all(self.embedder, partial(self.data.corrupt, self.seed), len(self.data))
+        return {"clean": clean, "corrupt": corrupt}
 
     @property
     def ndigit(self) -> NDigit:
@@ -86,14 +101,7 @@ class Evaluation:
 
     def scores(self, pairs: Pairs, condition: Condition) -> Array:
         """The log-odds of a match for each pair, both items in this condition."""
-        z = self.embeddings[condition]
-
-        def score(i: NDArray[np.intp], j: NDArray[np.intp]) -> Array:
-            with torch.no_grad():
-                logits = match_logit(z[torch.from_numpy(i)], z[torch.from_numpy(j)], self.embedder.curve)
-            return logits.double().numpy()
-
-        return score_pairs(pairs, score)
+        return match_scores(pairs, self.embeddings[condition], self.embedder.curve)
 
     def verification_ap(self, condition: Condition) -> float:
         """Average precision over 10,000 pairs, half of them matches."""
@@ -161,4 +169,6 @@ class Evaluation:
         yield "uncertainty_auroc", uncertainty_auroc(eta["clean"], eta["corrupt"])
         yield "twin_order", twin_order(eta["clean"], eta["corrupt"])
         yield "curve", {"scale": curve.scale.item(), "bias": curve.bias.item(), "error_bound": curve.error_bound()}
-        yield "test_set", {"images": len(self.data), "classes": self.data.n_classes, "source": self.data.source}
+        data = self.data
+        about = {"images": len(data), "classes": data.n_classes, "source": data.source, "corruption": data.damage}
+        yield "test_set", about

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hedged.cli.output import Json, examples, print_json
+from hedged.cli.pairs import evaluate_pairs
 from hedged.cli.runs import Run, load_run
-from hedged.errors import DataError
+from hedged.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from hedged.data import Dataset
@@ -19,6 +21,7 @@ EXAMPLES = examples(
     "hedged evaluate runs/first",
     "hedged evaluate runs/first --report",
     "hedged evaluate runs/by-number --split unseen --json",
+    "hedged evaluate runs/faces --pairs lfw/pairs.txt",
 )
 
 
@@ -44,6 +47,18 @@ def evaluate(
             "--split", help="Of a split by number: seen (if not given), unseen or all; with a holdout also validation."
         ),
     ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            "--pairs",
+            metavar="FILE",
+            help="Verify these pairs instead: LFW's pairs.txt, or .csv or .parquet with pathA, pathB and same.",
+        ),
+    ] = None,
+    images: Annotated[
+        Path | None,
+        typer.Option("--images", metavar="DIR", help="Where the paths in FILE start. [the folder of FILE]"),
+    ] = None,
     report: Annotated[bool, typer.Option("--report", help="Also write RUN/report.html, a page with pictures.")] = False,
     json: Json = False,
 ) -> None:
@@ -51,14 +66,22 @@ def evaluate(
 
     On clean and corrupt test images: verification, identification by neighbours, and whether the uncertainty tells
     where these fail, beside the paper's numbers where it has any. The test set is that of RUN/config.toml. The numbers
-    go to RUN/metrics.json, with `--split NAME` to RUN/metrics-NAME.json.
+    go to RUN/metrics.json, with `--split NAME` to RUN/metrics-NAME.json. Of images of your own, pairs are also decided
+    on, at a threshold that was chosen on the validation identities; `--pairs` does only that, for the pairs you list,
+    into RUN/metrics-pairs.json.
     """
     from hedged.cli.scores import print_scores
     from hedged.demo import measure
 
     config, embedder = load_run(run)
+    if pairs:
+        if split or report:
+            raise ConfigError("--pairs goes with neither --split nor --report: leave them out")
+        evaluate_pairs(config, embedder, pairs, images, run, json)
+        return
     name = f"-{split}" if split else ""
-    results = measure(config, embedder, _images(config, split), run, name, report)
+    data, validation = _images(config, split)
+    results = measure(config, embedder, data, run, name, report, validation=validation)
     if json:
         print_json(results.metrics)
         return
@@ -78,7 +101,8 @@ def _held_out(config: Config) -> str:
     return f"data.{key} = {share:g}"
 
 
-def _images(config: Config, wanted: Part | None) -> Dataset:
+def _images(config: Config, wanted: Part | None) -> tuple[Dataset, Dataset | None]:
+    """What to measure on, and what to choose a threshold on: other images, or none."""
     from hedged.training import build_data
 
     data = build_data(config)
@@ -90,4 +114,5 @@ def _images(config: Config, wanted: Part | None) -> Dataset:
             f"this run was trained with data.split = {config.data.split!r} and {_held_out(config)}, "
             f"whose test sets are {', '.join(parts)}, not {wanted}: choose one of these with --split"
         )
-    return parts[wanted or next(iter(data.test))]
+    chosen = parts[wanted or next(iter(data.test))]
+    return chosen, None if chosen is data.validation else data.validation

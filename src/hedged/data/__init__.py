@@ -10,12 +10,14 @@ from hedged.data.ndigit import NDigit as NDigit
 from hedged.data.ndigit import build_ndigit as build_ndigit
 from hedged.data.occlusion import occlude as occlude
 from hedged.data.photos import Augmentation as Augmentation
+from hedged.data.photos import PairList as PairList
 from hedged.data.photos import Photos as Photos
 from hedged.data.photos import PhotoSplits as PhotoSplits
 from hedged.data.photos import PhotoStream as PhotoStream
 from hedged.data.photos import SplitRule as SplitRule
 from hedged.data.photos import list_photos as list_photos
 from hedged.data.photos import open_photos as open_photos
+from hedged.data.photos import read_pairs as read_pairs
 from hedged.data.sampling import ClassSampler as ClassSampler
 from hedged.data.splits import NDigitSplits as NDigitSplits
 from hedged.data.splits import SplitSizes as SplitSizes

@@ -20,6 +20,16 @@ class Dataset(Protocol):
     @property
     def source(self) -> str: ...
 
+    @property
+    def subject(self) -> str:
+        """What two images of one class share: "number", "identity"."""
+        ...
+
+    @property
+    def damage(self) -> str:
+        """What was done to the corrupt twins, in words."""
+        ...
+
     def __len__(self) -> int: ...
 
     def name(self, label: int) -> str:

@@ -64,6 +64,16 @@ class NDigit:
         """Where the digits come from, for outputs to name."""
         return self.digits.source
 
+    @property
+    def subject(self) -> str:
+        """What images of one class share, for outputs to name."""
+        return "number"
+
+    @property
+    def damage(self) -> str:
+        """What is done to corrupt twins, for outputs to tell."""
+        return "a random rectangle of every digit is black"
+
     @cached_property
     def labels(self) -> Tensor:
         """The number that each image reads, (n,)."""

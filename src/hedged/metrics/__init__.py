@@ -20,6 +20,7 @@ from hedged.metrics.pairs import balanced_pairs as balanced_pairs
 from hedged.metrics.pairs import random_pairs as random_pairs
 from hedged.metrics.pairs import score_pairs as score_pairs
 from hedged.metrics.rejection import RejectCurve as RejectCurve
+from hedged.metrics.rejection import pair_reject_curve as pair_reject_curve
 from hedged.metrics.rejection import reject_curve as reject_curve
 from hedged.metrics.rejection import twin_order as twin_order
 from hedged.metrics.rejection import uncertainty_auroc as uncertainty_auroc

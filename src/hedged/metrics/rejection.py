@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hedged.metrics._arrays import FloatArray, check_same_length, flags, numbers
-from hedged.metrics.verification import roc_auc
+from hedged.metrics.pairs import Pairs
+from hedged.metrics.verification import balanced_accuracy, roc_auc
+
+DEFAULT_SHARES = tuple(np.arange(0, 51, 2) / 100)
 
 
 @final
@@ -41,6 +44,36 @@ def reject_curve(uncertainty: ArrayLike, correct: ArrayLike) -> RejectCurve:
     expected_wrong = (np.bincount(level, weights=~hits) / tied)[np.sort(level)]
     kept = np.arange(1, len(eta) + 1)
     return RejectCurve((1 - kept / len(eta))[::-1], (np.cumsum(expected_wrong) / kept)[::-1])
+
+
+def pair_reject_curve(
+    uncertainty: ArrayLike,
+    pairs: Pairs,
+    scores: ArrayLike,
+    threshold: float,
+    rejected: ArrayLike = DEFAULT_SHARES,
+) -> RejectCurve:
+    """1 − balanced accuracy of the pairs that are left when a share of the items, the most uncertain, is refused.
+
+    `uncertainty` is one value an item, (n,); `scores` one a pair; `rejected` the shares, from 0 up. A pair is left if
+    both its items are. The curve ends where no matching pair, or no other, is left.
+
+    >>> pairs = Pairs(np.array([0, 0, 2]), np.array([1, 2, 3]), np.array([True, False, True]))
+    >>> pair_reject_curve([0.1, 0.2, 0.3, 0.9], pairs, [0.9, 0.2, 0.4], threshold=0.5, rejected=[0.0, 0.25]).error
+    array([0.25, 0.  ])
+    """
+    eta, s, shares = numbers("uncertainty", uncertainty), numbers("scores", scores), numbers("rejected", rejected)
+    check_same_length(pairs=pairs.first, scores=s)
+    rank = np.argsort(np.argsort(eta, kind="stable"), kind="stable")
+    last = np.maximum(rank[pairs.first], rank[pairs.second])
+    errors = []
+    for share in shares:
+        left = last < len(eta) - round(share * len(eta))
+        matches = pairs.matches[left]
+        if matches.all() or not matches.any():
+            break
+        errors.append(1 - balanced_accuracy(s[left], matches, threshold))
+    return RejectCurve(shares[: len(errors)], np.array(errors))
 
 
 def uncertainty_auroc(clean: ArrayLike, corrupt: ArrayLike) -> float:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from hedged.evaluation import Condition
-from hedged.report.markup import escape, png_uri
+from hedged.report.markup import data_uri, escape
 
 # Okabe and Ito's colours: told apart with any colour vision, and in grey.
 COLOURS: dict[Condition, str] = {"clean": "#0072B2", "corrupt": "#D55E00"}
@@ -59,7 +59,7 @@ class Panel:
         width, height = (round(CSS_DPI * inches) for inches in self.figure.get_size_inches())
         return (
             f'<figure class="chart"><figcaption>{escape(self.title)}</figcaption>'
-            f'<img src="{png_uri(self.png())}" width="{width}" height="{height}" alt="{escape(alt)}"></figure>'
+            f'<img src="{data_uri(self.png())}" width="{width}" height="{height}" alt="{escape(alt)}"></figure>'
         )
 
 

@@ -20,7 +20,7 @@ def extremes_section(evaluation: Evaluation) -> Section:
     """The most and least certain images, clean and corrupt, each with its η."""
     lead = (
         "The uncertainty η of an image is the chance that two draws from its cloud would not match. Certain images "
-        "should be easy to read for you too; uncertain ones are sloppy, ambiguous or mostly hidden. At most one image "
+        "should be easy to tell for you too; uncertain ones are sloppy, ambiguous or mostly hidden. At most one image "
         "of each class is shown."
     )
     rows = [_row(evaluation, c, most) for c in CONDITIONS for most in (True, False)]

@@ -74,8 +74,8 @@ def curves_section(curves: Curves) -> Section:
 def _ap_panel(curves: Curves) -> str:
     panel = Panel("Verification: average precision of random pairs", height=3.6)
     for condition, curve in curves.ap.items():
-        _line(panel, curve, f"{condition} images", COLOURS[condition], MARKERS[condition])
-    _finish(panel, "bins of pairs, by mean η", "average precision")
+        draw_line(panel, curve, f"{condition} images", COLOURS[condition], MARKERS[condition])
+    finish_bins(panel, "bins of pairs, by mean η", "average precision")
     return panel.html(_alt("Average precision", {f"{c} images": curve for c, curve in curves.ap.items()}))
 
 
@@ -83,15 +83,16 @@ def _knn_panel(curves: Curves) -> str:
     panel = Panel("Identification: by the majority of the neighbours", height=3.6)
     named = {f"clean among {gallery}": curve for gallery, curve in curves.knn.items()}
     for (gallery, curve), name in zip(curves.knn.items(), named, strict=True):
-        _line(panel, curve, name, COLOURS[gallery], MARKERS[gallery])
+        draw_line(panel, curve, name, COLOURS[gallery], MARKERS[gallery])
     if curves.corrupt_probes:
         named["corrupt among clean"] = curves.corrupt_probes
-        _line(panel, curves.corrupt_probes, "corrupt among clean", INK, "^", hollow=True)
-    _finish(panel, "bins of images to identify, by η", "share identified")
+        draw_line(panel, curves.corrupt_probes, "corrupt among clean", INK, "^", hollow=True)
+    finish_bins(panel, "bins of images to identify, by η", "share identified")
     return panel.html(_alt("Share identified", named))
 
 
-def _line(panel: Panel, curve: UncertaintyCurve, name: str, colour: str, marker: str, hollow: bool = False) -> None:
+def draw_line(panel: Panel, curve: UncertaintyCurve, name: str, colour: str, marker: str, hollow: bool = False) -> None:
+    """Performance by bin, with its τ in the key."""
     bins = np.arange(1, len(curve.performance) + 1)
     panel.axes.plot(
         bins, curve.performance, marker=marker, markersize=4.2, linewidth=1.5, color=colour, clip_on=False,
@@ -99,9 +100,10 @@ def _line(panel: Panel, curve: UncertaintyCurve, name: str, colour: str, marker:
     )  # fmt: skip
 
 
-def _finish(panel: Panel, x: str, y: str) -> None:
+def finish_bins(panel: Panel, x: str, y: str, lowest: float = 0.0) -> None:
+    """Axes for 20 bins, from most to least certain."""
     axes = panel.axes
-    axes.set_ylim(0, 1)
+    axes.set_ylim(lowest, 1)
     axes.set_xlim(0.4, 20.6)
     axes.set_xticks([1, 20], ["1\nmost certain", "20\nleast certain"])
     axes.get_xticklabels()[0].set_horizontalalignment("left")

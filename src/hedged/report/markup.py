@@ -35,8 +35,9 @@ def escape(value: object) -> str:
     return html.escape(str(value), quote=True)
 
 
-def png_uri(png: bytes) -> str:
-    return "data:image/png;base64," + b64encode(png).decode("ascii")
+def data_uri(content: bytes, format_: str = "png") -> str:
+    """An image as an address that needs no file."""
+    return f"data:image/{format_};base64," + b64encode(content).decode("ascii")
 
 
 def grid(items: Iterable[str], kind: str) -> str:

@@ -7,12 +7,15 @@ from importlib import resources
 from pathlib import Path
 from string import Template
 
+from hedged.data import NDigit
+from hedged.decisions import Decisions
 from hedged.distributions import Point
 from hedged.evaluation import Evaluation
 from hedged.files import write_text
 from hedged.report.certainty import extremes_section, spread_section
 from hedged.report.clouds import space_section
 from hedged.report.curves import ONE_ETA, Curves, curves_section
+from hedged.report.decisions import decisions_section
 from hedged.report.headline import HeadlineRow, headline_rows, model_name, table
 from hedged.report.markup import Section, escape
 from hedged.report.pairs import pairs_section
@@ -29,33 +32,44 @@ def write_report(
     path: Path,
     settings: Mapping[str, str],
     headline: Sequence[HeadlineRow] | None = None,
+    decisions: Decisions | None = None,
 ) -> None:
     """Write the page of `evaluation` to `path`, whole or not at all.
 
     `settings` are shown after the facts that the evaluation knows itself, a fact of the same name replaced: steps,
-    β, minutes. `headline` is the table at the head, `headline_rows(evaluation)` unless given.
+    β, minutes. `headline` is the table at the head, `headline_rows(evaluation)` unless given. With `decisions` there
+    is a section on them.
     """
-    write_text(path, render(evaluation, settings, headline))
+    write_text(path, render(evaluation, settings, headline, decisions))
 
 
-def render(evaluation: Evaluation, settings: Mapping[str, str], headline: Sequence[HeadlineRow] | None = None) -> str:
+def render(
+    evaluation: Evaluation,
+    settings: Mapping[str, str],
+    headline: Sequence[HeadlineRow] | None = None,
+    decisions: Decisions | None = None,
+) -> str:
     """The page as text."""
     curves = Curves.measure(evaluation)
     rows = headline_rows(evaluation, curves) if headline is None else headline
     evaluation.progress("drawing the report")
     return Template(_asset("page.html")).substitute(
         style=_asset("style.css"),
-        warning=warning(evaluation.data.source),
+        warning=warning(evaluation.data.source) if isinstance(evaluation.data, NDigit) else "",
+        damage=escape(evaluation.data.damage),
         model=escape(describe_model(evaluation.embeddings["clean"])),
         table=table(rows, comparable=evaluation.data.source == "MNIST"),
         comparison=_comparison(evaluation, rows),
         settings=settings_list(facts(evaluation) | dict(settings)),
-        sections="\n\n".join(section.html() for section in _sections(evaluation, curves)),
+        sections="\n\n".join(section.html() for section in _sections(evaluation, curves, decisions)),
     )
 
 
-def _sections(evaluation: Evaluation, curves: Curves) -> Iterator[Section]:
-    yield space_section(evaluation)
+def _sections(evaluation: Evaluation, curves: Curves, decisions: Decisions | None) -> Iterator[Section]:
+    if isinstance(evaluation.data, NDigit):
+        yield space_section(evaluation)
+    if decisions:
+        yield decisions_section(decisions)
     if isinstance(evaluation.embeddings["clean"], Point):
         yield pairs_section(evaluation)
         yield Section("uncertainty", "Uncertainty", escape(ONE_ETA + NO_UNCERTAINTY), "")
@@ -68,10 +82,12 @@ def _sections(evaluation: Evaluation, curves: Curves) -> Iterator[Section]:
 
 def _comparison(evaluation: Evaluation, rows: Sequence[HeadlineRow]) -> str:
     """What stands in the columns, for those who read the small print."""
+    words = ["“Clean among corrupt”: a clean image is to be identified among corrupt ones."]
+    if not isinstance(evaluation.data, NDigit):
+        return words[0]
     z = evaluation.embeddings["clean"]
     model = model_name(z).replace("mog", "MoG").replace("point", "point embeddings")
-    case = f"{model}, N = {evaluation.ndigit.n_digits}, D = {z.dim}"
-    words = ["“Clean among corrupt”: a clean image is to be identified among corrupt ones."]
+    case = f"{model}, N = {evaluation.data.n_digits}, D = {z.dim}"
     if all(row.paper is None for row in rows):
         words.append(f"The paper has no numbers for {escape(case)}.")
     else:

@@ -46,10 +46,11 @@ class ScoredPairs:
 
 
 def pairs_section(evaluation: Evaluation) -> Section:
+    subject = evaluation.data.subject
     lead = (
-        "The match probability <i>p</i> of two images says whether they show the same number: 1 is yes, 0 is no, and "
-        "in between the model does not know. Below each pair is what it truly shows. Pairs are drawn at random, up to "
-        "two of them of the rarer kind, so that you see mistakes too. Training treats matches as rare; half of the "
+        f"The match probability <i>p</i> of two images says whether they show the same {subject}: 1 is yes, 0 is no, "
+        "and in between the model does not know. Below each pair is what it truly shows. Pairs are drawn at random, up "
+        "to two of them of the rarer kind, so that you see mistakes too. Training treats matches as rare; half of the "
         "pairs here match, so expect more true matches than <i>p</i> promises."
     )
     pairs = balanced_pairs(evaluation.labels, seed=evaluation.seed)

@@ -25,7 +25,7 @@ def facts(evaluation: Evaluation) -> dict[str, str]:
     """Settings that can be read off the evaluation; those the caller gives come after them."""
     data, curve = evaluation.data, evaluation.embedder.curve
     return {
-        "Digits": data.source,
+        "Digits" if isinstance(data, NDigit) else "Images": data.source,
         "Test set": f"{len(data):,} images of {_contents(data)}",
         "Embedding": describe_model(evaluation.embeddings["clean"]),
         "Backbone": evaluation.embedder.architecture.backbone,

@@ -3,6 +3,8 @@
 from hedged.data.photos.augmentation import Augmentation as Augmentation
 from hedged.data.photos.listing import list_photos as list_photos
 from hedged.data.photos.open import open_photos as open_photos
+from hedged.data.photos.pairs import PairList as PairList
+from hedged.data.photos.pairs import read_pairs as read_pairs
 from hedged.data.photos.photos import Photos as Photos
 from hedged.data.photos.splits import PhotoSplits as PhotoSplits
 from hedged.data.photos.splits import SplitRule as SplitRule

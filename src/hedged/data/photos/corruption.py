@@ -11,6 +11,10 @@ Damage = NDArray[np.int64]  # (n, 5): top, left, bottom, right of what is hidden
 HIDDEN = (0.4, 0.8)  # of each side of a photo
 REDUCED = (1 / 8, 1 / 4)  # side of the reduced photo, as a share
 GREY = 128
+DAMAGE = (
+    "either a grey rectangle hides 40 to 80 % of the height and of the width, or the photo is reduced to between 1/8 "
+    "and 1/4 of its pixels a side and enlarged again"
+)
 
 
 def draw_damage(count: int, size: int, generator: np.random.Generator) -> Damage:

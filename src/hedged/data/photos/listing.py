@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
 from hedged.data.decode import image_suffixes
-from hedged.errors import DataError, MissingDependencyError
+from hedged.data.photos.tables import read_table
+from hedged.errors import DataError
 
 FOLDER = "folder"  # the rule that a photo shows whom its folder is named after
 
@@ -20,19 +20,12 @@ FOLDER = "folder"  # the rule that a photo shows whom its folder is named after
 class Listing:
     """Photo i is the file `paths[i]` and shows `identities[i]`; `parts[i]` is its part of the data, if a table says."""
 
-    root: Path
     paths: Sequence[Path]
     identities: Sequence[str]
     parts: Sequence[str] | None = None
 
     def __len__(self) -> int:
         return len(self.paths)
-
-    def keep(self, wanted: Iterable[int]) -> Listing:
-        """Only the photos at these places."""
-        places = list(wanted)
-        parts = None if self.parts is None else [self.parts[i] for i in places]
-        return Listing(self.root, [self.paths[i] for i in places], [self.identities[i] for i in places], parts)
 
 
 def list_photos(path: Path, identity: str = FOLDER) -> Listing:
@@ -64,7 +57,7 @@ def _from_folder(root: Path, rule: str) -> Listing:
     paths = image_files(root)
     names = [file.relative_to(root) for file in paths]
     if rule == FOLDER:
-        return Listing(root, paths, [name.parent.as_posix() for name in names])
+        return Listing(paths, [name.parent.as_posix() for name in names])
     pattern = compile_pattern("data.identity", rule, groups=1)
     found = [pattern.search(name.as_posix()) for name in names]
     missed = [name for name, match in zip(names, found, strict=True) if match is None or match[1] is None]
@@ -73,11 +66,11 @@ def _from_folder(root: Path, rule: str) -> Listing:
             f"data.identity = {rule!r} is found in {len(names) - len(missed):,} of {len(names):,} file names, not in "
             f"{missed[0].as_posix()}: correct the regular expression, or move such files away"
         )
-    return Listing(root, paths, [match[1] for match in found if match is not None])
+    return Listing(paths, [match[1] for match in found if match is not None])
 
 
 def compile_pattern(key: str, text: str, groups: int = 0) -> re.Pattern[str]:
-    """A regular expression of a config, with so many groups at least and at most one."""
+    """A regular expression of a config, with so many groups if any are wanted."""
     try:
         pattern = re.compile(text)
     except re.error as error:
@@ -91,7 +84,7 @@ def compile_pattern(key: str, text: str, groups: int = 0) -> re.Pattern[str]:
 
 
 def _from_table(path: Path) -> Listing:
-    columns = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
+    columns = read_table(path)
     missing = [name for name in ("path", "label") if name not in columns]
     if missing:
         raise DataError(f"{path} has no column {' and no column '.join(missing)}; it has {', '.join(columns)}")
@@ -100,33 +93,4 @@ def _from_table(path: Path) -> Listing:
         if empty:
             raise DataError(f"{path} has no {name} in row {empty[0] + 1} and {len(empty) - 1:,} others: fill them in")
     paths = [path.parent / name for name in columns["path"]]
-    return Listing(path.parent, paths, columns["label"], columns.get("split"))
-
-
-def _read_csv(path: Path) -> dict[str, list[str]]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            header, *rows = [row for row in csv.reader(file) if row] or [[]]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} cannot be read as CSV ({error})") from error
-    uneven = [i for i, row in enumerate(rows, 1) if len(row) != len(header)]
-    if uneven:
-        raise DataError(f"{path}: row {uneven[0]} has {len(rows[uneven[0] - 1])} values, the header {len(header)}")
-    names = [name.strip().lower() for name in header]
-    return {name: [row[i].strip() for row in rows] for i, name in enumerate(names)}
-
-
-def _read_parquet(path: Path) -> dict[str, list[str]]:
-    try:
-        import pyarrow  # type: ignore[import-untyped]
-        from pyarrow import parquet
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"reading {path} needs pyarrow, which is not installed: pip install 'hedged[parquet]', or use a .csv file"
-        ) from error
-    try:
-        table = parquet.read_table(path)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise DataError(f"{path} cannot be read as Parquet ({error})") from error
-    wanted = [name for name in table.column_names if name in ("path", "label", "split")]
-    return {name: ["" if v is None else str(v) for v in table[name].to_pylist()] for name in wanted}
+    return Listing(paths, columns["label"], columns.get("split"))

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Literal
 
 from hedged.data.photos.cache import Decoded, decode_all
-from hedged.data.photos.listing import FOLDER, Listing, list_photos
+from hedged.data.photos.listing import FOLDER, list_photos
 from hedged.data.photos.splits import PhotoSplits, SplitRule, split_photos
 from hedged.errors import DataError
 
+Broken = Literal["skip", "refuse"]
 NAMED = 100  # broken files that are named one by one
 
 logger = logging.getLogger("hedged")
@@ -22,7 +23,7 @@ def open_photos(
     size: int = 96,
     cached_size: int = 112,
     rule: SplitRule = SplitRule(),  # noqa: B008 (frozen)
-    broken: Literal["skip", "refuse"] = "skip",
+    broken: Broken = "skip",
     cache: Path | None = None,
 ) -> PhotoSplits:
     """The parts of the photos that `path` holds or lists (see `list_photos`), decoded once into a cache.
@@ -32,20 +33,21 @@ def open_photos(
     """
     listing = list_photos(path, identity)
     decoded = decode_all(listing.paths, cached_size, cache)
-    _report(listing, decoded, broken)
+    report_broken(decoded, broken)
     return split_photos(listing, decoded, size, rule, source=f"photos in {path}")
 
 
-def _report(listing: Listing, decoded: Decoded, policy: str) -> None:
+def report_broken(decoded: Decoded, policy: Broken) -> None:
+    """Name the files that could not be decoded; refuse them if that is the policy, or if there are no others."""
     if not decoded.broken:
         return
     named = [decoded.broken[i] for i in sorted(decoded.broken)][:NAMED]
     if len(decoded.broken) > NAMED:
         named.append(f"… and {len(decoded.broken) - NAMED:,} others")
-    words = f"{len(decoded.broken):,} of {len(listing):,} images are broken"
+    words = f"{len(decoded.broken):,} of {len(decoded.pixels):,} images are broken"
     lines = "".join(f"\n  {line}" for line in named)
     if policy == "refuse":
         raise DataError(f'{words}: repair or remove them, or set data.broken = "skip"{lines}')
-    if len(decoded.broken) == len(listing):
-        raise DataError(f"all {len(listing):,} images are broken{lines}")
+    if len(decoded.broken) == len(decoded.pixels):
+        raise DataError(f"all {len(decoded.pixels):,} images are broken{lines}")
     logger.warning("%s and skipped:%s", words, lines)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hedged.data.decode import Pixels
-from hedged.data.photos.corruption import corrupted, draw_damage
+from hedged.data.photos.corruption import DAMAGE, corrupted, draw_damage
 from hedged.data.randomness import Purpose, keyed
 from hedged.errors import ShapeError
 
@@ -53,6 +53,16 @@ class Photos:
     def n_classes(self) -> int:
         """How many identities there are."""
         return len(np.unique(self.labels.numpy()))
+
+    @property
+    def subject(self) -> str:
+        """What photos of one class share, for outputs to name."""
+        return "identity"
+
+    @property
+    def damage(self) -> str:
+        """What is done to corrupt twins, for outputs to tell."""
+        return DAMAGE
 
     def name(self, label: int) -> str:
         """The identity of a label."""
