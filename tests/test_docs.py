@@ -16,6 +16,7 @@ import torch
 from hedged.curve import MatchCurve
 from hedged.expansion import certified_error, expand
 from hedged.training import Config
+from hedged.training.data_config import ImagesConfig
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -109,3 +110,10 @@ def test_table_of_config_keys_is_current() -> None:
     sections = Config().model_dump(mode="json")
     keys = {f"{section}.{key}": json.dumps(v) for section, content in sections.items() for key, v in content.items()}
     assert told == keys
+
+
+def test_table_of_image_keys_is_current() -> None:
+    text = (DOCS / "images.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| `(\w+)` \| `?(.+?)`? \|", text.partition("## Every key")[2], re.MULTILINE))
+    config = ImagesConfig(source="images", path="album")
+    assert told == {key: json.dumps(v) for key, v in config.model_dump().items()} | {"path": "none"}

@@ -29,8 +29,8 @@ PAGES: dict[str, tuple[str, ...]] = {
     "networks": ("heads", "backbones", "architecture"),
     "embedder": ("embedder",),
     "data": ("data",),
-    "training": ("training", "training.config"),
-    "evaluation": ("evaluation",),
+    "training": ("training", "training.config", "training.data_config"),
+    "evaluation": ("evaluation", "decisions"),
     "metrics": ("metrics",),
     "errors": ("errors",),
 }

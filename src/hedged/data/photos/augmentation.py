@@ -110,7 +110,8 @@ def blur(photos: Tensor, spread: NDArray[np.float64]) -> Tensor:
     flat = photos.reshape(1, -1, *photos.shape[2:])
     framed = pad(flat, (RADIUS, RADIUS, RADIUS, RADIUS), mode="replicate")
     across = conv2d(framed, weights[:, None, None, :], groups=len(weights))
-    return conv2d(across, weights[:, None, :, None], groups=len(weights)).view(photos.shape)
+    # Weights add up to 1 only as nearly as floats do.
+    return conv2d(across, weights[:, None, :, None], groups=len(weights)).clamp_(0, 1).view(photos.shape)
 
 
 def _erase(pixels: Tensor, chosen: NDArray[np.intp], generator: np.random.Generator) -> None:

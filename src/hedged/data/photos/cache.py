@@ -47,7 +47,7 @@ def decode_all(paths: Sequence[Path], side: int, cache: Path | None = None) -> D
     try:
         pixels = np.load(folder / PIXELS, mmap_mode="r")
         broken = {int(i): str(why) for i, why in json.loads((folder / BROKEN).read_text(encoding="utf-8")).items()}
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, EOFError, ValueError, AttributeError) as error:
         raise DataError(f"the cache of photos in {folder} is damaged ({error}): delete that folder") from error
     if pixels.shape != (len(paths), side, side, 3) or pixels.dtype != np.uint8:
         raise DataError(f"the cache of photos in {folder} is damaged: delete that folder")
