@@ -19,6 +19,7 @@ from hedged.files import make_folder, write_json
 from hedged.report import HeadlineRow, decision_rows, headline_rows, write_report
 from hedged.training import Config, build_ndigit, load_config, train
 from hedged.training import checkpoint as checkpoints
+from hedged.training.config import TrainConfig
 
 CONFIGS = Path(__file__).parent / "configs"
 
@@ -109,11 +110,15 @@ def _decided(evaluation: Evaluation, validation: Dataset | None) -> Decisions:
     return decide(evaluation, Evaluation(evaluation.embedder, validation) if validation else None)
 
 
+def _decay(train: TrainConfig) -> str:
+    return f"W (decay {train.weight_decay:g})" if train.weight_decay else ""
+
+
 def _told(config: Config, seconds: Mapping[str, float]) -> dict[str, str]:
     """The settings that a reader of the report wants to know."""
     train, loss = config.train, config.loss
     return {
-        "Training": f"{train.steps:,} steps of {train.batch_size} images, Adam at {train.learning_rate:g}",
+        "Training": f"{train.steps:,} steps of {train.batch_size} images, Adam{_decay(train)} at {train.learning_rate:g}",
         "Loss": f"{loss.kind}, β = {loss.beta:g}" if loss.kind == "hedged" else loss.kind,
         "Split": f"by {config.data.split}",
         "Seed of the training": str(train.seed),

@@ -114,7 +114,8 @@ class Evaluation:
         if found is None:
             self.progress(f"ranking the {gallery} gallery for {probe} probes")
             items, probes = self.embeddings[gallery], self.embeddings[probe]
-            matches = best_matches(probes, items, self.embedder.curve, self.neighbours_each, exclude_self=True)
+            each = min(self.neighbours_each, len(self.data) - 1)
+            matches = best_matches(probes, items, self.embedder.curve, each, exclude_self=True)
             found = self._neighbours[gallery, probe] = matches.items.numpy()
         return found
 

@@ -16,6 +16,7 @@ from hedged.errors import DataError
 
 Pixels = NDArray[np.uint8]
 Mode = Literal["L", "RGB"]
+ORIENTATION = 0x0112  # EXIF's tag
 MOST_PIXELS = 128_000_000  # of an image: a file that claims more is taken for a decompression bomb
 # Pillow knows more, but some have no mark to be known by, and one (EPS) is a program.
 FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM", "JPEG2000", "AVIF")
@@ -62,7 +63,8 @@ def _reason(path: Path, error: Exception) -> str:
 
 def upright(image: Image.Image, mode: Mode) -> Image.Image:
     """The image as it is to be looked at, in 8 bits; what is transparent is black."""
-    image = ImageOps.exif_transpose(image)
+    if image.getexif().get(ORIENTATION, 1) != 1:  # asked first, for the answer is nearly always no and costs a copy
+        image = ImageOps.exif_transpose(image)
     if image.mode.startswith("I"):
         image = _from_16_bits(image)
     if image.mode == "F":
@@ -93,7 +95,8 @@ def middle(image: Image.Image, side: int) -> Pixels:
         return np.array(image)
     edge = min(image.size)
     left, top = ((length - edge) / 2 for length in image.size)
-    return np.array(image.resize((side, side), Image.Resampling.BILINEAR, box=(left, top, left + edge, top + edge)))
+    box = (left, top, left + edge, top + edge)
+    return np.array(image.resize((side, side), Image.Resampling.BILINEAR, box, reducing_gap=3.0))
 
 
 def read_middle(path: Path, side: int) -> Pixels:

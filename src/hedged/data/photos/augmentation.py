@@ -118,8 +118,8 @@ def _erase(pixels: Tensor, chosen: NDArray[np.intp], generator: np.random.Genera
     """Put one colour in the place of a random rectangle."""
     height, width = pixels.shape[2:]
     for i in chosen:
-        share = generator.uniform(*ERASED, 2)
-        rows, columns = max(1, round(share[0] * height)), max(1, round(share[1] * width))
+        tall, wide = generator.uniform(*ERASED, 2)
+        rows, columns = max(1, round(tall * height)), max(1, round(wide * width))
         top, left = generator.integers(0, height - rows + 1), generator.integers(0, width - columns + 1)
         colour = torch.from_numpy(generator.random(3, dtype=np.float32))
         pixels[i, :, top : top + rows, left : left + columns] = colour[:, None, None]
