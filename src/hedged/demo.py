@@ -110,15 +110,16 @@ def _decided(evaluation: Evaluation, validation: Dataset | None) -> Decisions:
     return decide(evaluation, Evaluation(evaluation.embedder, validation) if validation else None)
 
 
-def _decay(train: TrainConfig) -> str:
-    return f"W (decay {train.weight_decay:g})" if train.weight_decay else ""
+def _optimiser(train: TrainConfig) -> str:
+    decay = f"W with a decay of {train.weight_decay:g}" if train.weight_decay else ""
+    return f"Adam{decay} at {train.learning_rate:g}"
 
 
 def _told(config: Config, seconds: Mapping[str, float]) -> dict[str, str]:
     """The settings that a reader of the report wants to know."""
     train, loss = config.train, config.loss
     return {
-        "Training": f"{train.steps:,} steps of {train.batch_size} images, Adam{_decay(train)} at {train.learning_rate:g}",
+        "Training": f"{train.steps:,} steps of {train.batch_size} images, {_optimiser(train)}",
         "Loss": f"{loss.kind}, β = {loss.beta:g}" if loss.kind == "hedged" else loss.kind,
         "Split": f"by {config.data.split}",
         "Seed of the training": str(train.seed),
