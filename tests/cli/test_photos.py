@@ -148,6 +148,13 @@ def test_embed_and_match_take_photos_of_any_size(hedged: Hedged, photo_run: Path
     told = json.loads(hedged("match", photo_run, tmp_path / "tall.jpg", tmp_path / "wide.png", "--json").out)
     np.testing.assert_allclose([x["uncertainty"] for x in told["images"]], content["uncertainty"], rtol=1e-4)
     (tmp_path / "bad.jpg").write_bytes(BROKEN["half.jpg"]())
+    (tmp_path / "none.png").touch()
+    refused = hedged("embed", photo_run, tmp_path, "--out", tmp_path / "all.npz")
+    check_refused(refused, "2 of 4 files cannot be embedded", "bad.jpg", "none.png", "--skip-broken")
+    skipping = hedged("embed", photo_run, tmp_path, "--out", tmp_path / "all.npz", "--skip-broken")
+    assert skipping.code == 0, skipping.err
+    assert "none.png" in skipping.err
+    np.testing.assert_allclose(arrays_of(tmp_path / "all.npz")["means"], content["means"], rtol=1e-4, atol=1e-6)
     check_refused(hedged("match", photo_run, tmp_path / "bad.jpg", tmp_path / "wide.png"), "bad.jpg cannot be read")
     assert Embedder.load(photo_run).architecture.resize == 36
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hedged.cli.columns import check_layout, columns_of, write_columns
-from hedged.cli.output import Force, Json, examples, print_json, refuse_overwriting
+from hedged.cli.output import LOGGER, Force, Json, examples, print_json, refuse_overwriting
 from hedged.cli.runs import Model, load_embedder
 from hedged.errors import DataError
 
@@ -29,6 +29,9 @@ def embed(
         list[Path], typer.Argument(metavar="IMAGES", help="Image files, or folders of them (searched whole).")
     ],
     out: Annotated[Path, typer.Option("--out", metavar="F", help="File to write, .npz or .parquet.")],
+    skip_broken: Annotated[
+        bool, typer.Option("--skip-broken", help="Name files that cannot be decoded, and embed the others.")
+    ] = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -42,7 +45,7 @@ def embed(
     refuse_overwriting(out, force)
     embedder = load_embedder(run)
     paths = [path for image in images for path in _files(image)]
-    z = _embed(embedder, paths)
+    z, paths = _embed(embedder, paths, skip_broken)
     columns = columns_of(embedder, z, paths)
     write_columns(out, columns)
     if json:
@@ -63,13 +66,43 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _embed(embedder: Embedder, paths: list[Path]) -> Distribution:
+def _embed(embedder: Embedder, paths: list[Path], skip_broken: bool) -> tuple[Distribution, list[Path]]:
+    """The embeddings of all files that can be decoded, and which these are; all that cannot are named together."""
     from hedged.distributions import concatenate
     from hedged.progress import progress
 
-    embedded = []
+    embedded: list[tuple[Distribution, list[Path]]] = []
+    broken: list[str] = []
     with progress("embedding", len(paths)) as update:
         for start in range(0, len(paths), BATCH):
-            embedded.append(embedder.embed(paths[start : start + BATCH], BATCH))
+            some = paths[start : start + BATCH]
+            try:
+                embedded.append((embedder.embed(some, BATCH), some))
+            except DataError:
+                embedded += _one_by_one(embedder, some, broken)
             update(min(start + BATCH, len(paths)))
-    return concatenate(embedded)
+    if broken and not (skip_broken and embedded):
+        raise DataError(_refusal(broken, len(paths)))
+    for words in broken:
+        LOGGER.warning("skipped: %s", words)
+    return concatenate([z for z, _ in embedded]), [path for _, some in embedded for path in some]
+
+
+def _one_by_one(embedder: Embedder, paths: list[Path], broken: list[str]) -> list[tuple[Distribution, list[Path]]]:
+    """What can be embedded of a batch that holds broken files; why the others cannot is added to `broken`."""
+    found = []
+    for path in paths:
+        try:
+            found.append((embedder.embed(path), [path]))
+        except DataError as error:
+            broken.append(str(error))
+    return found
+
+
+def _refusal(broken: list[str], total: int) -> str:
+    if total == 1:
+        return broken[0]
+    named = "".join(f"\n  {words}" for words in broken)
+    return (
+        f"{len(broken):,} of {total:,} files cannot be embedded: remove them, or use --skip-broken for the rest{named}"
+    )
