@@ -86,9 +86,12 @@ def _chord_end(bias: float) -> float:
     if bias <= 0:
         return 0.0
 
+    start = 1 / (1 + math.exp(-bias))
+
     def gap(u: float) -> float:  # tangent minus chord, times u: negative before u*, positive after
-        p = math.exp(bias - u) / (1 + math.exp(bias - u))
-        return 1 / (1 + math.exp(-bias)) - p - u * p * (1 - p)
+        odds = math.exp(bias - u)
+        p = odds / (1 + odds)
+        return start - p - u * p * (1 - p)
 
     low, high = bias, 2 * bias + 10
     for _ in range(60):

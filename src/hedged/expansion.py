@@ -16,13 +16,17 @@ import json
 import math
 from functools import cache, lru_cache
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from hedged.errors import ValueRangeError
 
+Array = NDArray[Any]
 ROUNDING = 5e-5  # what arithmetic may add to the error; `arithmetic_dtype` keeps the promise
 
 
@@ -37,15 +41,14 @@ class _Table(NamedTuple):
     first: float
     last: float
     spacing: float
-    widths: Tensor  # (J,)
-    weights: Tensor  # (knots, J)
+    widths: Array  # (J,)
+    weights: Array  # (knots, J)
 
 
 @cache
 def _table() -> _Table:
     content = json.loads(resources.files("hedged").joinpath("expansion.json").read_text())
-    widths = torch.tensor(content["widths"], dtype=torch.float64)
-    weights = torch.tensor(content["weights"], dtype=torch.float64)
+    widths, weights = np.array(content["widths"]), np.array(content["weights"])
     return _Table(content["first"], content["last"], content["spacing"], widths, weights)
 
 
@@ -59,19 +62,52 @@ def expand(bias: Tensor) -> Expansion:
     >>> round(terms.weights.sum().item(), 6), round(torch.tensor(3.0).sigmoid().item(), 6)
     (0.952574, 0.952574)
     """
-    if not torch.isfinite(bias):
+    if not math.isfinite(bias.item()):
         raise ValueRangeError(f"the bias b of a match curve is finite, got {bias.item()}")
+    widths, weights = _Expand.apply(bias)  # type: ignore[no-untyped-call]
+    return Expansion(widths, weights)
+
+
+class _Expand(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, bias: Tensor) -> tuple[Tensor, ...]:
+        terms = [torch.from_numpy(x) for x in terms_at(bias.item())]
+        ctx.save_for_backward(bias, *terms[2:])
+        return tuple(terms[:2])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        bias, *slopes = ctx.saved_tensors
+        return torch.stack([grad @ slope for grad, slope in zip(grads, slopes, strict=True)]).sum().to(bias)
+
+
+class Terms(NamedTuple):
+    """The terms at one b and their slopes in b, `(J,)` each."""
+
+    widths: Array
+    weights: Array
+    to_widths: Array
+    to_weights: Array
+
+
+def terms_at(b: float) -> Terms:
+    """What `expand` gives, as plain numbers with their slopes: every training step needs both."""
     table = _table()
-    b = bias.double().cpu()
-    inside = b.clamp(table.first, table.last)
-    basis, row = _cubic_basis((inside - table.first) / table.spacing)
-    rows = table.weights[row : row + 4]
-    used = rows.any(0)
-    weights = basis @ rows[:, used]
-    widths = table.widths[used]
-    if b.item() > table.last:
-        widths = widths * (table.last / b).square()
-    return Expansion(widths, weights * (b.sigmoid() / weights.sum()))
+    inside = min(max(b, table.first), table.last)
+    used, raw, rise = _spline(inside)
+    total, p = raw.sum(), _sigmoid(b)
+    weights = raw * (p / total)
+    to_weights = weights * (1 - p)
+    if b == inside:
+        to_weights += (rise - raw * (rise.sum() / total)) * (p / total)
+    beyond = max(b, table.last)
+    widths = table.widths[used] * (table.last / beyond) ** 2
+    return Terms(widths, weights, widths * (-2 / b if b > table.last else 0.0), to_weights)
+
+
+def _sigmoid(b: float) -> float:
+    return 1 / (1 + math.exp(-b)) if b > -700 else math.exp(b)
 
 
 def is_tabulated(bias: float) -> bool:
@@ -79,16 +115,26 @@ def is_tabulated(bias: float) -> bool:
     return bias <= _table().last
 
 
-def _cubic_basis(position: Tensor) -> tuple[Tensor, int]:
-    """The four cubic B-splines that are non-zero at `position`, `(4,)`, and the row of the first."""
-    row = int(min(position.detach().floor().item(), len(_table().weights) - 4))
+def _spline(b: float) -> tuple[Array, Array, Array]:
+    """Which terms have a weight at b, their cubic B-splines and the slopes of these, `(J,)`."""
+    table = _table()
+    position = (b - table.first) / table.spacing
+    row = min(int(position), len(table.weights) - 4)
     x = position - row
     y = 1 - x
-    basis = torch.stack([y**3, 3 * x**3 - 6 * x**2 + 4, 3 * y**3 - 6 * y**2 + 4, x**3]) / 6
-    return basis, row
+    basis = np.array(
+        [
+            [y**3, 3 * x**3 - 6 * x**2 + 4, 3 * y**3 - 6 * y**2 + 4, x**3],
+            [-3 * y**2, 9 * x**2 - 12 * x, 12 * y - 9 * y**2, 3 * x**2],
+        ]
+    )
+    rows = table.weights[row : row + 4]
+    used: Array = rows.any(0)  # type: ignore[assignment]
+    value, slope = basis / 6 @ rows[:, used]
+    return used, value, slope / table.spacing
 
 
-def arithmetic_dtype(terms: Expansion, dim: int, dtype: torch.dtype) -> torch.dtype:
+def arithmetic_dtype(terms: Expansion | Terms, dim: int, dtype: torch.dtype) -> torch.dtype:
     """The cheapest dtype, no narrower than float32 or `dtype`, in which rounding stays below `ROUNDING`.
 
     Each of the J products has a relative error of at most 2·D + 8 half-ulps: D divisions, sums and roots, and an
@@ -96,7 +142,7 @@ def arithmetic_dtype(terms: Expansion, dim: int, dtype: torch.dtype) -> torch.dt
     sharp knees the weights alternate and grow into the thousands, which float32 cannot carry.
     """
     wide = torch.promote_types(dtype, torch.float32)
-    loss = float(terms.weights.detach().abs().sum()) * (2 * dim + 32) * torch.finfo(wide).eps / 2
+    loss = sum(map(abs, terms.weights.tolist())) * (2 * dim + 32) * torch.finfo(wide).eps / 2
     return wide if loss <= ROUNDING else torch.float64
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from hedged.curve import MatchCurve
 from hedged.distributions import Distribution
-from hedged.expansion import arithmetic_dtype, expand
+from hedged.expansion import Terms, arithmetic_dtype, terms_at
 from hedged.threads import share
 from hedged.units import curve_ends, in_units_of, midst
 
 BLOCKS = 8  # parts of the matrix of pairs, each with sums of its own; at most so many threads
+PAIRS_EACH = 16_384  # pairs of components that are worth a thread of their own
 
 
 def summed_costs(z: Distribution, labels: Tensor, curve: MatchCurve) -> Tensor:
@@ -29,45 +31,36 @@ def summed_costs(z: Distribution, labels: Tensor, curve: MatchCurve) -> Tensor:
     >>> summed_costs(z, torch.tensor([4, 4, 7]), MatchCurve()) > 0
     tensor([True, True])
     """
-    terms = expand(curve.bias)
-    wide = arithmetic_dtype(terms, z.dim, z.dtype)
-    mean, variance = in_units_of(curve, z, midst(z), wide)
-    end = curve.chord_end()
-    costs: Tensor = _SummedCosts.apply(
-        mean, variance, terms.weights.to(wide), curve.bias, terms.widths.detach().to(wide), labels, end
-    )  # type: ignore[no-untyped-call]
+    terms = terms_at(curve.bias.item())
+    mean, variance = in_units_of(curve, z, midst(z), arithmetic_dtype(terms, z.dim, z.dtype))
+    costs: Tensor = _SummedCosts.apply(mean, variance, curve.bias, labels, terms, curve.chord_end())  # type: ignore[no-untyped-call]
     return costs.to(z.dtype)
 
 
 class _SummedCosts(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        mean: Tensor,
-        variance: Tensor,
-        weights: Tensor,
-        bias: Tensor,
-        widths: Tensor,
-        labels: Tensor,
-        end: float,
+        ctx: Any, mean: Tensor, variance: Tensor, bias: Tensor, labels: Tensor, terms: Terms, end: float
     ) -> Tensor:
         from hedged.compiled.pairs import costs  # late: numba is slow to import
 
-        curve = curve_ends(bias.item(), end)
         columns = [x.movedim(0, -1).contiguous() for x in (mean, variance)]  # (C, D, B)
-        shapes = [(), columns[0].shape, columns[0].shape, weights.shape, ()]
+        narrow = torch.from_numpy(np.stack(terms[:2])).to(mean.dtype)
+        shapes = [(), columns[0].shape, columns[0].shape, terms.weights.shape, ()]
         results = [torch.empty(BLOCKS, 2, *shape, dtype=torch.float64) for shape in shapes]
-        share(costs, BLOCKS, 1, *columns, labels, torch.stack([widths, weights]), curve, *results)
-        sums, *slopes = (x.sum(0) for x in results)
-        ctx.save_for_backward(*slopes)
-        ctx.dtypes = mean.dtype, bias.dtype
+        pairs = max((len(mean) * mean.shape[1]) ** 2 // 2, 1)
+        least = -(-BLOCKS * PAIRS_EACH // pairs)
+        share(costs, BLOCKS, least, *columns, labels, narrow, curve_ends(bias.item(), end), *results)
+        sums, to_mean, to_variance, to_weights, to_bias = (x.sum(0) for x in results)
+        to_bias += to_weights @ torch.from_numpy(terms.to_weights)
+        ctx.save_for_backward(torch.cat([x.flatten(1) for x in (to_mean, to_variance, to_bias[:, None])], 1))
+        ctx.like = mean, bias
         return sums.to(mean.dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        wide, narrow = ctx.dtypes
-        slopes = (torch.tensordot(grads[0].double(), slope, 1) for slope in ctx.saved_tensors)
-        to_mean, to_variance, to_weights, to_bias = slopes
-        by_item = (x.movedim(-1, 0).to(wide) for x in (to_mean, to_variance))
-        return *by_item, to_weights.to(wide), to_bias.to(narrow), None, None, None
+        mean, bias = ctx.like
+        slopes = grads[0].double() @ ctx.saved_tensors[0]
+        by_item = slopes[:-1].view(2, *mean.shape[1:], len(mean)).movedim(-1, 1).to(mean.dtype)
+        return *by_item, slopes[-1].to(bias), None, None, None

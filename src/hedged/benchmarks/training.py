@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,9 @@ from hedged.benchmarks.timing import Line, side_by_side
 from hedged.curve import MatchCurve
 from hedged.embedder import Embedder
 from hedged.losses import HedgedLoss, SoftContrastiveLoss
+from hedged.training import build_data, parse_config
+from hedged.training.build import build_parts
+from hedged.training.loop import Trainer
 
 BATCH, OF_ONE = 128, 4
 ROUNDS = 7
@@ -24,12 +28,13 @@ SHALLOW, PHOTOS = (1, 28, 56), (3, 96, 96)
 def lines(quick: bool) -> Iterator[Line]:
     if quick:
         return
-    for backbone, shape, dim, steps in (("shallow-hidden", SHALLOW, 2, 20), ("mobilenet", PHOTOS, 20, 2)):
-        ways = [_many(_step(_embedder(backbone, shape, dim, components), shape), steps) for components in (0, 1, 2)]
+    digits = [_many(_trainer(components).take_step, 20) for components in (0, 1, 2)]
+    photos = [_many(_step(_embedder("mobilenet", PHOTOS, 20, components), PHOTOS), 2) for components in (0, 1, 2)]
+    for what, ways in (("shallow-hidden, D = 2", digits), ("mobilenet, D = 20", photos)):
         point, one, two = side_by_side(*ways, repeats=ROUNDS)
-        what = f"training step, {backbone}, D = {dim}, batch {BATCH}, all pairs: hedged / point"
-        yield Line(f"{what}, C = 1", one / point, 1.10, at_most=True)
-        yield Line(f"{what}, C = 2", two / point, 1.25, at_most=True)
+        name = f"training step, {what}, batch {BATCH}, all pairs: hedged / point"
+        yield Line(f"{name}, C = 1", one / point, 1.10, at_most=True)
+        yield Line(f"{name}, C = 2", two / point, 1.25, at_most=True)
     network, plain = (_embedder("shallow-hidden", SHALLOW, 2, components=1) for _ in range(2))
     ours, eager = side_by_side(
         _many(_step(network, SHALLOW), 10), _many(_eager_step(plain, SHALLOW), 10), repeats=ROUNDS
@@ -38,10 +43,22 @@ def lines(quick: bool) -> Iterator[Line]:
     yield Line("loss of all pairs, batch 1,024, D = 128: memory / 1 GB", loss_growth() / 1000, 1.0, at_most=True)
 
 
+def _trainer(components: int) -> Trainer:
+    """The training of the demo, batches and all, on digits that need no download."""
+    head, kind = _head(components), "hedged" if components else "soft-contrastive"
+    model = {"head": head, "components": max(components, 1)}
+    config = parse_config({"data": {"source": "offline"}, "model": model, "loss": {"kind": kind}})
+    return Trainer(config, build_parts(config, build_data(config).train))
+
+
+def _head(components: int) -> str:
+    return {0: "point", 1: "gaussian"}.get(components, "mixture")
+
+
 def _embedder(backbone: str, shape: tuple[int, int, int], dim: int, components: int) -> Embedder:
     """A network with a point (0 components), one Gaussian or a mixture."""
-    head = {0: "point", 1: "gaussian"}.get(components, "mixture")
-    settings = {"backbone": backbone, "head": head, "dim": dim, "components": max(components, 1), "shape": shape}
+    size = {"dim": dim, "components": max(components, 1), "shape": shape}
+    settings = {"backbone": backbone, "head": _head(components), **size}
     network = Embedder.new(Architecture.model_validate(settings), seed=0)
     return network.to(memory_format=torch.channels_last).train()  # type: ignore[call-overload,no-any-return]
 
@@ -52,7 +69,7 @@ def _batch(shape: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
 
 
 def _step(embedder: Embedder, shape: tuple[int, int, int]) -> Callable[[], None]:
-    """What the training loop does with a batch."""
+    """What the training loop does with a batch that is there already."""
     images, labels = _batch(shape)
     optimiser = torch.optim.Adam(embedder.parameters(), fused=True)
     curve: MatchCurve = embedder.curve
@@ -83,7 +100,7 @@ def _eager_step(embedder: Embedder, shape: tuple[int, int, int]) -> Callable[[],
     return step
 
 
-def _many(step: Callable[[], None], count: int) -> Callable[[], None]:
+def _many(step: Callable[[], Any], count: int) -> Callable[[], None]:
     def steps() -> None:
         for _ in range(count):
             step()
