@@ -1,0 +1,150 @@
+"""Vectors that another model made, read from .npy, .npz or .parquet, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedged.errors import DataError, MissingDependencyError
+
+Vectors = NDArray[np.float32]
+Words = NDArray[np.str_]
+
+ENDINGS = (".npy", ".npz", ".parquet")
+# The names under which each column may stand in .npz and .parquet.
+VECTORS, LABELS, SPLIT, IDS = ("features", "feature"), ("labels", "label"), ("split",), ("ids", "id")
+KNOWN = frozenset((*VECTORS, *LABELS, *SPLIT, *IDS))
+
+
+class Table(NamedTuple):
+    """Rows of a file: `vectors` (n, F), and what it says about each row, (n,), where it says anything."""
+
+    vectors: Vectors
+    labels: Words | None = None
+    split: Words | None = None
+    ids: Words | None = None
+
+
+def is_feature_file(path: Path) -> bool:
+    """Whether a path ends as a file of vectors does."""
+    return path.suffix.lower() in ENDINGS
+
+
+def read_features(path: Path, labels: Path | None = None) -> Table:
+    """The vectors of a file, with the label, split and id of each row if it has them.
+
+    An .npy file holds the vectors alone, `(n, F)` or one `(F,)`; their labels are in a file beside it, an .npy of
+    numbers or words or a text file with one a line. An .npz file has the arrays `features` and `labels`, a .parquet
+    file the columns `features` (lists) and `labels`; both may have `split` and `ids`.
+    """
+    if not is_feature_file(path):
+        raise DataError(f"{path} does not end in .npy, .npz or .parquet, the kinds of file with vectors: convert it")
+    columns = _read(path, {".npy": _npy, ".npz": _npz}.get(path.suffix.lower(), _parquet))
+    vectors = _vectors(_find(columns, VECTORS), path, list(columns))
+    given = _find(columns, LABELS) if labels is None else _read(labels, _label_file)["labels"]
+    found = (_words(given, len(vectors), labels or path, "labels"),)
+    return Table(vectors, *found, *(_words(_find(columns, x), len(vectors), path, x[0]) for x in (SPLIT, IDS)))
+
+
+def _read(path: Path, read: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return read(path)
+    except FileNotFoundError as error:
+        raise DataError(f"there is no file {path}: check the path") from error
+    except (OSError, ValueError, EOFError, BadZipFile, KeyError) as error:
+        if isinstance(error, DataError):
+            raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(
+            f"{path} cannot be read as a {path.suffix or 'text'} file ({reason}): write it again, with plain numbers "
+            "or words, not objects"
+        ) from error
+
+
+def _npy(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return {VECTORS[0]: np.load(file, allow_pickle=False)}
+
+
+def _npz(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:  # NumPy leaves a file open that it cannot read
+        loaded = np.load(file, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            raise DataError(f"{path} is an .npy file by another name: rename it")
+        with loaded as content:
+            return {name: content[name] for name in content.files if name in KNOWN}
+
+
+def _parquet(path: Path) -> dict[str, Any]:
+    try:
+        from pyarrow import parquet  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"reading {path} needs pyarrow, which is not installed: pip install 'hedged[parquet]', or use .npz"
+        ) from error
+    names = [name for name in parquet.read_schema(path).names if name in KNOWN]
+    table = parquet.read_table(path, columns=names)
+    return {name: _rows_of_lists(table[name], path) if name in VECTORS else table[name].to_pylist() for name in names}
+
+
+def _rows_of_lists(column: Any, path: Path) -> NDArray[Any]:
+    """A column of lists as `(n, F)`."""
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+    lengths = set(pc.list_value_length(column).unique().to_pylist()) if len(column) else set()
+    if column.null_count or len(lengths) > 1:
+        raise DataError(f"{path}: the lists of the column features differ in length or are missing: each row needs one")
+    flat = pc.list_flatten(column).to_numpy()
+    return np.asarray(flat).reshape(len(column), -1)
+
+
+def _label_file(path: Path) -> dict[str, Any]:
+    if path.suffix.lower() == ".npy":
+        return {"labels": _npy(path)[VECTORS[0]]}
+    return {"labels": [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]}
+
+
+def _find(columns: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    return next((columns[name] for name in names if name in columns), None)
+
+
+def _vectors(values: Any, path: Path, there: list[str]) -> Vectors:
+    """float32 (n, F), finite, or what is wrong with it."""
+    if values is None:
+        has = ", ".join(there) or "none that is known"
+        raise DataError(f"{path} has no column `features` (it has {has}): name the vectors features")
+    array = np.atleast_2d(np.asarray(values))
+    if array.ndim != 2 or not array.size or array.dtype.kind not in "fiu":
+        raise DataError(
+            f"{path}: features are rows of numbers, (n, F), got {array.dtype} of shape {np.shape(values)}: one vector "
+            "a row, pooled over pixels or tokens"
+        )
+    with np.errstate(over="ignore"):
+        vectors = np.ascontiguousarray(array, np.float32)
+    wrong = np.flatnonzero(~np.isfinite(vectors).all(1))
+    if len(wrong):
+        rows = ", ".join(map(str, wrong[:5])) + (", …" if len(wrong) > 5 else "")
+        raise DataError(f"{path}: {len(wrong)} rows are not finite in single precision (rows {rows}): leave them out")
+    return vectors
+
+
+def _words(values: Any, rows: int, path: Path, what: str) -> Words | None:
+    """One word a row; numbers are words too."""
+    if values is None:
+        return None
+    if any(value is None for value in values):
+        raise DataError(f"{path}: some {what} are missing: each row needs one")
+    words = np.asarray(values)
+    if words.dtype.kind == "f" and (words == np.round(words)).all():
+        words = words.astype(np.int64)
+    if words.ndim != 1 or words.dtype.kind not in "iuUSb" or len(words) != rows:
+        raise DataError(
+            f"{path}: {what} are numbers or words, one for each of {rows:,} rows, got {words.dtype} of shape "
+            f"{words.shape}"
+        )
+    return words.astype(np.str_)
