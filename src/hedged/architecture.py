@@ -8,10 +8,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 from torch import nn
 
-from hedged.backbones import MobileNet, Shallow, ShallowHidden
+from hedged.backbones import Frozen, FrozenHidden, MobileNet, Shallow, ShallowHidden, Wrapped, timm_backbone
+from hedged.errors import ConfigError
 from hedged.heads import GaussianHead, Head, MixtureHead, PointHead
 
 Positive = Annotated[int, Field(ge=1)]
+Backbone = Shallow | ShallowHidden | MobileNet | Frozen | FrozenHidden | Wrapped
 Width = Annotated[int, Field(ge=1, le=2**16)]  # of a layer: more is a slip, and would not fit in memory
 LISTED = Field(strict=False)  # TOML and JSON have lists, not tuples
 
@@ -19,6 +21,10 @@ SIZES: Mapping[str, tuple[str, ...]] = {  # the settings that each backbone has,
     "shallow": ("channels", "hidden"),
     "shallow-hidden": ("channels", "hidden"),
     "mobilenet": ("width",),
+    "frozen": (),
+    "frozen-hidden": ("hidden",),
+    "timm": ("name", "pretrained"),
+    "module": (),
 }
 
 
@@ -27,10 +33,15 @@ class Network(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    backbone: Literal["shallow", "shallow-hidden", "mobilenet"] = "shallow-hidden"
+    # "frozen" takes vectors of another model; "module" is a network of the user's own, given from Python.
+    backbone: Literal["shallow", "shallow-hidden", "mobilenet", "frozen", "frozen-hidden", "timm", "module"] = (
+        "shallow-hidden"
+    )
     channels: Annotated[tuple[Width, Width], LISTED] = (8, 16)
     hidden: Width = 512  # units of the hidden layer, if the backbone has one
     width: Annotated[float, Field(gt=0)] = 0.25  # of a MobileNet, as a share of the full one
+    name: str = "resnet18"  # of a network of timm
+    pretrained: bool = True  # whether to start from the weights that timm has for it
     head: Literal["point", "gaussian", "mixture"] = "gaussian"
     dim: Width = 2
     components: Width = 1
@@ -58,14 +69,14 @@ class Network(BaseModel):
 
 
 class Architecture(Network):
-    """A network for images of one shape.
+    """A network for images of one shape, or for vectors of one length.
 
     >>> backbone, head = Architecture(head="mixture", components=2, dim=3).build()
     >>> head.components, head.dim
     (2, 3)
     """
 
-    shape: Annotated[tuple[Width, Width, Width], LISTED] = (1, 28, 56)  # channels, height, width
+    shape: Annotated[tuple[Width, ...], LISTED] = (1, 28, 56)  # channels, height, width; or the length of vectors
     resize: Width | None = None  # the shorter edge of an image before its middle is taken; none: its size must fit
 
     @model_serializer(mode="wrap")
@@ -74,19 +85,45 @@ class Architecture(Network):
         content = self._without_sizes_of_others(dump)
         return {name: value for name, value in content.items() if name != "resize" or value is not None}
 
-    def build_backbone(self) -> Shallow | ShallowHidden | MobileNet:
+    @model_validator(mode="after")
+    def _shape_is_of_the_backbone(self) -> Self:
+        wanted = {"frozen": 1, "frozen-hidden": 1, "module": len(self.shape) or 1}.get(self.backbone, 3)
+        if len(self.shape) != wanted:
+            kind = "images (channels, height, width)" if wanted == 3 else "vectors (length,)"
+            raise ValueError(f'backbone = "{self.backbone}" takes {kind}, got shape = {self.shape}')
+        return self
+
+    def build_backbone(self, module: nn.Module | None = None) -> Backbone:
+        """The backbone with fresh weights; `module` is the network that backbone = "module" stands for."""
+        if (self.backbone == "module") != (module is not None):
+            raise ConfigError(
+                'a network of your own goes with backbone = "module", and is given from Python each time: '
+                "train(config, data, run, backbone=network), Embedder.load(run, backbone=network)"
+            )
+        if module is not None:
+            return Wrapped(module, self.shape)
+        if self.backbone == "timm":
+            return timm_backbone(self.name, self.shape, self.pretrained)
+        return self._build_own()
+
+    def _build_own(self) -> Backbone:
+        if self.backbone == "frozen":
+            return Frozen(self.shape[0])
+        if self.backbone == "frozen-hidden":
+            return FrozenHidden(self.shape[0], self.hidden)
+        shape = (self.shape[0], self.shape[1], self.shape[2])
         if self.backbone == "mobilenet":
-            return MobileNet(self.shape, self.width)
+            return MobileNet(shape, self.width)
         if self.backbone == "shallow":
-            return Shallow(self.shape, self.channels)
-        return ShallowHidden(self.shape, self.channels, self.hidden)
+            return Shallow(shape, self.channels)
+        return ShallowHidden(shape, self.channels, self.hidden)
 
     def build_head(self, features: int) -> Head:
         if self.head == "mixture":
             return MixtureHead(features, self.dim, self.components)
         return {"point": PointHead, "gaussian": GaussianHead}[self.head](features, self.dim)
 
-    def build(self) -> tuple[nn.Module, Head]:
+    def build(self, module: nn.Module | None = None) -> tuple[nn.Module, Head]:
         """A backbone and a head with fresh weights, drawn from torch's default generator."""
-        backbone = self.build_backbone()
+        backbone = self.build_backbone(module)
         return backbone, self.build_head(backbone.features)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
+from numpy.typing import NDArray
 from pyarrow import parquet
 
 from hedged.data.feature_files import Table, read_features
@@ -37,7 +39,9 @@ def in_every_layout(folder: Path) -> list[Table]:
         read_features(folder / "a.npy", folder / "labels.txt"),
         read_features(folder / "a.npz"),
         read_features(write_parquet(folder / "a.parquet", features=lists, label=LABELS.tolist())),
-        read_features(write_parquet(folder / "b.parquet", features=fixed, labels=LABELS.tolist(), other=list("abcdef"))),
+        read_features(
+            write_parquet(folder / "b.parquet", features=fixed, labels=LABELS.tolist(), other=list("abcdef"))
+        ),
     ]
 
 
@@ -58,7 +62,7 @@ def test_every_layout_gives_the_same_table(tmp_path: Path) -> None:
         elements=st.integers(-1000, 1000),
     )
 )
-def test_numbers_of_any_type_come_back(tmp_path_factory: pytest.TempPathFactory, vectors: np.ndarray) -> None:  # type: ignore[type-arg]
+def test_numbers_of_any_type_come_back(tmp_path_factory: pytest.TempPathFactory, vectors: NDArray[Any]) -> None:
     folder = tmp_path_factory.mktemp("any")
     np.savez(folder / "a.npz", features=vectors, labels=np.arange(len(vectors)), ids=np.arange(len(vectors)) + 7)
     lists = pa.array(vectors.tolist(), pa.list_(pa.float64()))
@@ -99,7 +103,7 @@ def test_one_vector_is_a_table_of_one_row(tmp_path: Path) -> None:
         ({"features": VECTORS, "labels": LABELS[:, None]}, r"shape \(6, 1\)"),
     ],
 )
-def test_arrays_that_cannot_be_used(tmp_path: Path, arrays: dict[str, np.ndarray], words: str) -> None:  # type: ignore[type-arg]
+def test_arrays_that_cannot_be_used(tmp_path: Path, arrays: dict[str, Any], words: str) -> None:
     np.savez(tmp_path / "a.npz", **arrays)
     with pytest.raises(DataError, match=words) as caught:
         read_features(tmp_path / "a.npz")
