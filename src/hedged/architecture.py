@@ -64,6 +64,11 @@ class Network(BaseModel):
         content: dict[str, Any] = dump(self)
         return {name: value for name, value in content.items() if name not in self._left_out()}
 
+    @property
+    def takes_vectors(self) -> bool:
+        """Whether the backbone is made for vectors, not for images."""
+        return self.backbone in ("frozen", "frozen-hidden")
+
     def _left_out(self) -> set[str]:
         return {size for sizes in SIZES.values() for size in sizes} - set(SIZES[self.backbone])
 
@@ -87,7 +92,7 @@ class Architecture(Network):
 
     @model_validator(mode="after")
     def _shape_is_of_the_backbone(self) -> Self:
-        wanted = {"frozen": 1, "frozen-hidden": 1, "module": len(self.shape) or 1}.get(self.backbone, 3)
+        wanted = 1 if self.takes_vectors else (len(self.shape) or 1) if self.backbone == "module" else 3
         if len(self.shape) != wanted:
             kind = "images (channels, height, width)" if wanted == 3 else "vectors (length,)"
             raise ValueError(f'backbone = "{self.backbone}" takes {kind}, got shape = {self.shape}')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from hedged.architecture import Architecture
 from hedged.curve import MatchCurve
+from hedged.data.features import vector_batches
 from hedged.data.images import image_batches
 from hedged.distributions import Distribution, concatenate
 from hedged.errors import DataError, RunError
@@ -45,29 +47,48 @@ class Embedder(nn.Module):
         self.notes: dict[str, Any] = {}  # where the weights come from; saved and loaded with them
 
     @classmethod
-    def new(cls, architecture: Architecture, seed: int, scale: float = 10.0, bias: float = 3.0) -> Self:
-        """An untrained embedder, its weights drawn from `seed`."""
+    def new(
+        cls,
+        architecture: Architecture,
+        seed: int,
+        scale: float = 10.0,
+        bias: float = 3.0,
+        backbone: nn.Module | None = None,
+    ) -> Self:
+        """An untrained embedder, its weights drawn from `seed`; `backbone` is the network of an architecture "module".
+
+        >>> own = nn.Sequential(nn.Flatten(), nn.Linear(48, 16))
+        >>> Embedder.new(Architecture(backbone="module", shape=(3, 4, 4)), seed=0, backbone=own).head.features
+        16
+        """
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            backbone, head = architecture.build()
-        return cls(backbone, head, MatchCurve(scale, bias), architecture)
+            built, head = architecture.build(backbone)
+        return cls(built, head, MatchCurve(scale, bias), architecture)
 
     def forward(self, images: Tensor) -> Distribution:
-        """Distributions of a batch `(B, C, H, W)` of images in [0, 1], with gradients."""
+        """Distributions of a batch `(B, C, H, W)` of images in [0, 1], or `(B, F)` of vectors, with gradients."""
         z: Distribution = self.head(self.backbone(images))
         return z
 
     @torch.no_grad()
     def embed(self, images: Any, batch_size: int = 256) -> Distribution:
-        """The distributions of any number of images: arrays, tensors, PIL images, paths or lists of them."""
+        """The distributions of any number of images: arrays, tensors, PIL images, paths or lists of them.
+
+        A model of vectors takes arrays or tensors `(n, F)`, paths of feature files, or lists of them.
+        """
         self.eval()
-        batches = image_batches(images, self.architecture.shape, batch_size, self.architecture.resize)
-        embedded: list[Distribution] = [
-            self(batch.to(self.curve.bias.device, memory_format=torch.channels_last)) for batch in batches
-        ]
+        batches = self._batches(images, batch_size)
+        embedded: list[Distribution] = [self(laid_out(batch.to(self.curve.bias.device))) for batch in batches]
         if not embedded:
             raise DataError("there is no image to embed: pass at least one")
         return concatenate(embedded)
+
+    def _batches(self, inputs: Any, batch_size: int) -> Iterator[Tensor]:
+        shape = self.architecture.shape
+        if len(shape) == 1:
+            return vector_batches(inputs, shape[0], batch_size)
+        return image_batches(inputs, (shape[0], shape[1], shape[2]), batch_size, self.architecture.resize)
 
     @torch.no_grad()
     def match(self, a: Any, b: Any) -> Tensor:
@@ -92,14 +113,24 @@ class Embedder(nn.Module):
         write_json(folder / DESCRIPTION, content)
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """The embedder saved in a folder, or one that ships, by name: `Embedder.load("hedged:ndigit-2d")`."""
+    def load(cls, folder: str | Path, backbone: nn.Module | None = None) -> Self:
+        """The embedder saved in a folder, or one that ships, by name: `Embedder.load("hedged:ndigit-2d")`.
+
+        `backbone` is a network of your own, if the embedder was trained with one; it gets the weights that were saved.
+        """
         folder = _shipped(str(folder)) if str(folder).startswith(SHIPS) else Path(folder)
         architecture, notes = _read_description(folder)
-        embedder = cls.new(architecture, seed=0)
-        embedder.notes = notes
+        # The weights follow: there is no need to fetch those that training started from.
+        blank = architecture.model_copy(update={"pretrained": False})
+        embedder = cls.new(blank, seed=0, backbone=backbone)
+        embedder.architecture, embedder.notes = architecture, notes
         _load_weights(embedder, folder / WEIGHTS)
         return embedder.eval()
+
+
+def laid_out(inputs: Tensor) -> Tensor:
+    """Images in the layout in which convolutions are quickest; vectors as they are."""
+    return inputs.contiguous(memory_format=torch.channels_last) if inputs.ndim == 4 else inputs
 
 
 def shipped_models() -> list[str]:

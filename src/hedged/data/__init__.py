@@ -2,6 +2,10 @@
 
 from hedged.data.dataset import Dataset as Dataset
 from hedged.data.dataset import Splits as Splits
+from hedged.data.features import Features as Features
+from hedged.data.features import FeatureSplits as FeatureSplits
+from hedged.data.features import FeatureStream as FeatureStream
+from hedged.data.features import open_features as open_features
 from hedged.data.index import read_index as read_index
 from hedged.data.mnist import Digits as Digits
 from hedged.data.mnist import load_mnist as load_mnist

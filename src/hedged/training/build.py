@@ -6,13 +6,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from torch import nn
 
+from hedged.backbones import Frozen, FrozenHidden
 from hedged.curve import MatchCurve
 from hedged.data import (
     Augmentation,
     Batches,
     ClassSampler,
     Dataset,
+    Features,
+    FeatureSplits,
+    FeatureStream,
     NDigit,
     NDigitSplits,
     Photos,
@@ -25,6 +30,7 @@ from hedged.data import (
     load_mnist,
     ndigit_splits,
     offline_digits,
+    open_features,
     open_photos,
 )
 from hedged.embedder import Embedder
@@ -43,7 +49,7 @@ from hedged.losses import (
 )
 from hedged.match import ClosedForm, MonteCarlo
 from hedged.training.config import Config, LossConfig
-from hedged.training.data_config import ImagesConfig
+from hedged.training.data_config import FeaturesConfig, ImagesConfig
 
 
 class Parts(NamedTuple):
@@ -56,7 +62,9 @@ class Parts(NamedTuple):
 
 
 def build_data(config: Config) -> Splits:
-    """The parts of what the config names: N-digit MNIST, its offline stand-in, or images of your own."""
+    """The parts of what the config names: N-digit MNIST, its offline stand-in, images of your own, or vectors."""
+    if isinstance(config.data, FeaturesConfig):
+        return build_features(config.data)
     return build_photos(config.data) if isinstance(config.data, ImagesConfig) else build_ndigit(config)
 
 
@@ -70,15 +78,32 @@ def build_ndigit(config: Config) -> NDigitSplits:
 
 def build_photos(data: ImagesConfig) -> PhotoSplits:
     """The parts of a folder or table of images, decoded if they were not before."""
-    rule = SplitRule(data.split, data.test_share, data.test_pattern, data.validation_share, data.seed)
-    return open_photos(Path(data.path).expanduser(), data.identity, data.size, data.cached_size, rule, data.broken)
+    path = Path(data.path).expanduser()
+    return open_photos(path, data.identity, data.size, data.cached_size, _rule(data), data.broken)
 
 
-def build_parts(config: Config, train: Dataset) -> Parts:
-    """An untrained embedder, its batches and its loss, all drawn from `train.seed`."""
+def build_features(data: FeaturesConfig) -> FeatureSplits:
+    """The parts of a file of vectors."""
+    path, labels, corrupt = (
+        Path(name).expanduser() if name else None for name in (data.path, data.labels, data.corrupt_path)
+    )
+    parts = open_features(path or Path(), labels, corrupt, _rule(data))
+    if (size := parts.train.vectors.shape[1]) != data.size:
+        raise ConfigError(f"data.size = {data.size}, but the vectors in {path} have {size} numbers: set it to {size}")
+    return parts
+
+
+def _rule(data: ImagesConfig | FeaturesConfig) -> SplitRule:
+    return SplitRule(data.split, data.test_share, data.test_pattern, data.validation_share, data.seed)
+
+
+def build_parts(config: Config, train: Dataset, backbone: nn.Module | None = None) -> Parts:
+    """An untrained embedder, its batches and its loss, all drawn from `train.seed`; `backbone` if it is of your own."""
     loss, training = config.loss, config.train
     generator = torch.Generator()
-    embedder = Embedder.new(config.architecture, training.seed, loss.scale, loss.bias)
+    embedder = Embedder.new(config.architecture, training.seed, loss.scale, loss.bias, backbone)
+    if isinstance(train, Features) and isinstance(embedder.backbone, Frozen | FrozenHidden):
+        embedder.backbone.fit(train.vectors)
     # Plain convolutions are up to a fifth faster in this layout. Fused ones take any, to the same weights.
     embedder = embedder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return Parts(embedder, build_batches(config, train), build_loss(loss, embedder.curve, generator), generator)
@@ -93,6 +118,9 @@ def build_batches(config: Config, train: Dataset) -> Batches:
     if isinstance(train, Photos) and isinstance(data, ImagesConfig):
         varied = Augmentation(data.flip, data.colour, data.blur, data.erase, data.low_resolution)
         return PhotoStream(train, ClassSampler(train.labels, *sizes, training.seed, fewest=2), varied)
+    if isinstance(train, Features) and isinstance(data, FeaturesConfig):
+        sampler = ClassSampler(train.labels, *sizes, training.seed, fewest=2)
+        return FeatureStream(train, sampler, data.corruption, data.noise)
     raise ConfigError(f'data.source = "{data.source}" does not go with {type(train).__name__}: see build_data')
 
 

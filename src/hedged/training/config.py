@@ -15,12 +15,12 @@ from pydantic_core import ErrorDetails
 
 from hedged.architecture import Architecture, Network, Positive
 from hedged.errors import ConfigError
-from hedged.training.data_config import DataConfig, ImagesConfig, NDigitConfig, Section, Seed
+from hedged.training.data_config import DataConfig, FeaturesConfig, ImagesConfig, NDigitConfig, Section, Seed
 
 # Keys that came later: while they are at their default, a run is the same as before, and so is its fingerprint.
 LATER = (("train", "weight_decay"),)
 UNHASHED = (("train", "log_every"), ("train", "checkpoint_every"), ("data", "path"))  # weights do not depend on these
-DATA: dict[str, type[Section]] = {"ndigit": NDigitConfig, "images": ImagesConfig}
+DATA: dict[str, type[Section]] = {"ndigit": NDigitConfig, "images": ImagesConfig, "features": FeaturesConfig}
 
 
 class LossConfig(Section):
@@ -67,9 +67,23 @@ class Config(Section):
     loss: LossConfig = LossConfig()
     train: TrainConfig = TrainConfig()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _network_for_vectors(cls, content: Any) -> Any:
+        """A config for vectors that names no backbone means the one that is for them."""
+        data, model = (content.get(key, {}) if isinstance(content, Mapping) else None for key in ("data", "model"))
+        if isinstance(data, Mapping) and data.get("source") == "features" and isinstance(model, Mapping):
+            return {**content, "model": {"backbone": "frozen", **model}}
+        return content
+
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         model, loss, train = self.model, self.loss, self.train
+        if model.backbone != "module" and model.takes_vectors != (self.data.source == "features"):
+            raise ValueError(
+                f'model.backbone = "{model.backbone}" takes {"vectors" if model.takes_vectors else "images"}, which '
+                f'data.source = "{self.data.source}" does not give: vectors go with "frozen" or "frozen-hidden"'
+            )
         if model.head == "point" and loss.kind == "hedged":
             raise ValueError('a point embedding is trained with loss.kind = "soft-contrastive" or "contrastive"')
         if loss.samples % model.components:

@@ -68,10 +68,7 @@ class ImagesConfig(Section):
     def _keys_fit(self) -> Self:
         if self.cached_size < self.size:
             raise ValueError(f"data.cached_size = {self.cached_size} is to be at least data.size = {self.size}")
-        if (self.split == "pattern") != bool(self.test_pattern):
-            raise ValueError('data.split = "pattern" and data.test_pattern go together: set both, or neither')
-        if self.split == "share" and not self.test_share:
-            raise ValueError("data.test_share = 0 leaves nothing to test: set a share of the identities, such as 0.2")
+        _check_split(self)
         return self
 
     @property
@@ -85,7 +82,46 @@ class ImagesConfig(Section):
         return self.cached_size
 
 
-SOURCES = {"mnist": "ndigit", "offline": "ndigit", "images": "images"}
+class FeaturesConfig(Section):
+    """Vectors that another model made: in which file, how long, whose they are, and which are tested."""
+
+    source: Literal["features"]
+    path: Annotated[str, Field(min_length=1)]  # an .npy, .npz or .parquet file
+    size: Width  # numbers of a vector
+    labels: str = ""  # the file with the labels of an .npy file: .npy, or text with one a line
+    corrupt_path: str = ""  # a file with the same rows seen worse; none: half of the features are hidden
+    corruption: Chance = 0.5  # with which training sees a vector corrupt
+    noise: Annotated[float, Field(ge=0)] = 0.0  # in training, in units of each feature's deviation
+    split: Literal["share", "pattern", "column"] = "share"
+    test_share: Share = 0.2  # of the identities, drawn by the seed
+    test_pattern: str = ""  # a regular expression, found in the identities that are tested
+    validation_share: Share = 0.1  # of the identities that are not tested
+    seed: Seed = 0
+
+    @model_validator(mode="after")
+    def _keys_fit(self) -> Self:
+        _check_split(self)
+        return self
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The length of a vector."""
+        return (self.size,)
+
+    @property
+    def resize(self) -> int | None:
+        """None: vectors have to be of the right size."""
+        return None
+
+
+def _check_split(data: ImagesConfig | FeaturesConfig) -> None:
+    if (data.split == "pattern") != bool(data.test_pattern):
+        raise ValueError('data.split = "pattern" and data.test_pattern go together: set both, or neither')
+    if data.split == "share" and not data.test_share:
+        raise ValueError("data.test_share = 0 leaves nothing to test: set a share of the identities, such as 0.2")
+
+
+SOURCES = {"mnist": "ndigit", "offline": "ndigit", "images": "images", "features": "features"}
 
 
 def _kind(data: Any) -> str | None:
@@ -93,11 +129,13 @@ def _kind(data: Any) -> str | None:
     if isinstance(data, Mapping):
         source = data.get("source", "mnist")
         return SOURCES.get(source) if isinstance(source, str) else None
-    return SOURCES[data.source] if isinstance(data, NDigitConfig | ImagesConfig) else "ndigit"
+    return SOURCES[data.source] if isinstance(data, NDigitConfig | ImagesConfig | FeaturesConfig) else "ndigit"
 
 
 DataConfig = Annotated[
-    Annotated[NDigitConfig, Tag("ndigit")] | Annotated[ImagesConfig, Tag("images")],
+    Annotated[NDigitConfig, Tag("ndigit")]
+    | Annotated[ImagesConfig, Tag("images")]
+    | Annotated[FeaturesConfig, Tag("features")],
     Discriminator(
         _kind,
         custom_error_type="source",

@@ -11,10 +11,10 @@ from pathlib import Path
 from types import FrameType
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hedged.data import Dataset
-from hedged.embedder import DESCRIPTION, Embedder
+from hedged.embedder import DESCRIPTION, Embedder, laid_out
 from hedged.errors import RunError, TrainingError, ValueRangeError
 from hedged.files import make_folder, write_text
 from hedged.losses import LossParts
@@ -29,14 +29,17 @@ from hedged.training.journal import Journal, describe
 CONFIG = "config.toml"
 
 
-def train(config: Config, data: Dataset, run: Path, resume: bool = False) -> Embedder:
+def train(
+    config: Config, data: Dataset, run: Path, resume: bool = False, backbone: nn.Module | None = None
+) -> Embedder:
     """Train on `data` and leave config, log, checkpoint and model in the folder `run`.
 
-    A run depends on its config alone. With `resume` it goes on from the last checkpoint, to the same weights as if it
-    had never stopped.
+    `backbone` is the network that model.backbone = "module" stands for; of its parameters those that require a gradient
+    are trained. Apart from that, a run depends on its config alone. With `resume` it goes on from the last checkpoint,
+    to the same weights as if it had never stopped.
     """
     check_folder(config, run, resume)
-    trainer = Trainer(config, build_parts(config, data))
+    trainer = Trainer(config, build_parts(config, data, backbone))
     if resume:
         try:
             trainer.restore(load_checkpoint(run, config.fingerprint()))
@@ -112,7 +115,7 @@ class Trainer:
         batch = batches.batch(self.step)
         generator.manual_seed(_mix(self.config.train.seed, self.step))
         try:
-            self.embedded = embedder(batch.images.contiguous(memory_format=torch.channels_last))
+            self.embedded = embedder(laid_out(batch.images))
             loss = loss_of.parts(self.embedded, batch.labels)
         except ValueRangeError as error:
             raise self._diverged(str(error)) from error
@@ -170,7 +173,7 @@ class Trainer:
 
 def _optimiser(embedder: Embedder, settings: TrainConfig) -> torch.optim.Optimizer:
     """Adam; with a decay of weights, AdamW, which leaves biases, normalisations and the curve alone."""
-    parameters, decay = list(embedder.parameters()), settings.weight_decay
+    parameters, decay = [p for p in embedder.parameters() if p.requires_grad], settings.weight_decay
     if not decay:
         return torch.optim.Adam(parameters, lr=settings.learning_rate, fused=True)
     groups = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, final
 
@@ -62,7 +62,7 @@ def split_photos(listing: Listing, decoded: Decoded, size: int, rule: SplitRule,
         size,
         source,
     )
-    part = _parts(listing, names, labels, rule)
+    part = part_of_each(listing.identities, listing.parts, rule)
     train, validation, test = (
         whole.subset(np.flatnonzero(part[rows] == name)) for name in ("train", "validation", "test")
     )
@@ -72,12 +72,13 @@ def split_photos(listing: Listing, decoded: Decoded, size: int, rule: SplitRule,
     return PhotoSplits(train, validation if len(validation) else None, {"test": test})
 
 
-def _parts(listing: Listing, names: Names, labels: NDArray[np.intp], rule: SplitRule) -> Names:
-    """The part of each photo."""
+def part_of_each(identities: Sequence[str] | Names, column: Sequence[str] | Names | None, rule: SplitRule) -> Names:
+    """The part of each item, given whom it shows and what the column `split` says, if there is one."""
+    names, labels = np.unique(np.array(identities, dtype=np.str_), return_inverse=True)
     if rule.by == "column":
-        part = _by_column(listing, names, labels)
+        part = _by_column(column, names, labels)
     else:
-        if listing.parts is not None:
+        if column is not None:
             logger.warning('the column "split" is not used: set data.split = "column" to go by it')
         tested = _by_pattern(names, rule) if rule.by == "pattern" else _some(names, rule.test_share, rule.seed)
         part = np.where(np.isin(names[labels], tested), "test", "train")
@@ -100,13 +101,13 @@ def _by_pattern(names: Names, rule: SplitRule) -> Names:
     return names[[pattern.search(str(name)) is not None for name in names]]
 
 
-def _by_column(listing: Listing, names: Names, labels: NDArray[np.intp]) -> Names:
-    if listing.parts is None:
-        raise DataError('data.split = "column" needs a .csv or .parquet file with a column "split": there is none')
-    unknown = sorted({part for part in listing.parts if part.lower() not in PARTS})
+def _by_column(column: Sequence[str] | Names | None, names: Names, labels: NDArray[np.intp]) -> Names:
+    if column is None:
+        raise DataError('data.split = "column" needs a file with a column "split": there is none')
+    unknown = sorted({str(part) for part in column if part.lower() not in PARTS})
     if unknown:
         raise DataError(f'the column "split" says {unknown[0]!r}, expected one of {", ".join(PARTS)}')
-    part = np.array([PARTS[name.lower()] for name in listing.parts])
+    part = np.array([PARTS[name.lower()] for name in column])
     seen: dict[int, str] = {}
     for label, name in zip(labels.tolist(), part.tolist(), strict=True):
         if seen.setdefault(label, name) != name:
