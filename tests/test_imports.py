@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "embedder": {"architecture", "curve", "data", "distributions", "heads", "match"},
     "evaluation": {"curve", "data", "distributions", "embedder", "match", "metrics", "ranking"},
     "decisions": {"data", "embedder", "evaluation", "metrics"},
-    "training": {"architecture", "curve", "data", "distributions", "embedder", "losses", "match"},
+    "training": {"architecture", "backbones", "curve", "data", "distributions", "embedder", "losses", "match"},
 }
 EVERYWHERE = {"errors", "files", "progress"}
 OUTERMOST = {"__init__", "benchmarks", "cli", "demo", "paper", "report"}

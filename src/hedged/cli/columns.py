@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,13 +29,13 @@ def check_layout(out: Path) -> None:
             ) from error
 
 
-def columns_of(embedder: Embedder, z: Distribution, paths: list[Path]) -> dict[str, Any]:
+def columns_of(embedder: Embedder, z: Distribution, names: Sequence[str | Path]) -> dict[str, Any]:
     """What there is to say about each image, and the curve that turns two rows into a match probability."""
     from hedged.distributions import Mixture
 
     means, variances = z.parts() if isinstance(z, Mixture) else (z.mean, z.variance)
     return {
-        "ids": [str(path).encode(errors="replace").decode() for path in paths],  # a disk may hold any bytes as a name
+        "ids": [str(name).encode(errors="replace").decode() for name in names],  # a disk may hold any bytes as a name
         "means": means.numpy(),
         "variances": variances.numpy(),
         "uncertainty": embedder.uncertainty(z).numpy(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 from hedged.cli.columns import check_layout, columns_of, write_columns
 from hedged.cli.output import LOGGER, Force, Json, examples, print_json, refuse_overwriting
 from hedged.cli.runs import Model, load_embedder
+from hedged.cli.vectors import read_rows, takes_vectors
 from hedged.errors import DataError
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "hedged embed runs/demo a.png b.png --out two.npz",
     "hedged embed runs/demo photos/ --out photos.parquet",
+    "hedged embed runs/head features.npy --out embedded.npz",
 )
 BATCH = 256
 
@@ -26,7 +29,11 @@ BATCH = 256
 def embed(
     run: Model,
     images: Annotated[
-        list[Path], typer.Argument(metavar="IMAGES", help="Image files, or folders of them (searched whole).")
+        list[Path],
+        typer.Argument(
+            metavar="IMAGES",
+            help="Image files, or folders of them (searched whole); for a model of vectors, .npy, .npz or .parquet.",
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="F", help="File to write, .npz or .parquet.")],
     skip_broken: Annotated[
@@ -35,23 +42,29 @@ def embed(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Embed images into a file.
+    """Embed images, or vectors, into a file.
 
-    F holds `ids` (the paths), `means` and `variances` (rows of D numbers; of C × D for a mixture of C Gaussians) and
-    `uncertainty` (η), in the order given, folders in order of their paths; also `kind`, and `scale` and `bias` of the
-    match curve. A .parquet file needs the extra: pip install 'hedged[parquet]'.
+    F holds `ids` (the paths; of vectors FILE:ROW, or the ids that their file has), `means` and `variances` (rows of D
+    numbers; of C × D for a mixture of C Gaussians) and `uncertainty` (η), in the order given, folders in order of their
+    paths; also `kind`, and `scale` and `bias` of the match curve. A .parquet file needs the extra: pip install
+    'hedged[parquet]'.
     """
     check_layout(out)
     refuse_overwriting(out, force)
     embedder = load_embedder(run)
-    paths = [path for image in images for path in _files(image)]
-    z, paths = _embed(embedder, paths, skip_broken)
-    columns = columns_of(embedder, z, paths)
+    names: Sequence[str | Path]
+    if takes_vectors(embedder):
+        kind, (names, vectors) = "vector", read_rows(images, embedder.architecture.shape[0])
+        z = embedder.embed(vectors)
+    else:
+        paths = [path for image in images for path in _files(image)]
+        kind, (z, names) = "image", _embed(embedder, paths, skip_broken)
+    columns = columns_of(embedder, z, names)
     write_columns(out, columns)
     if json:
-        print_json({"out": str(out), "images": len(paths), "dim": z.dim, "kind": columns["kind"]})
+        print_json({"out": str(out), f"{kind}s": len(names), "dim": z.dim, "kind": columns["kind"]})
     else:
-        print(f"embedded {len(paths):,} image{'s' * (len(paths) != 1)} into {out}")
+        print(f"embedded {len(names):,} {kind}{'s' * (len(names) != 1)} into {out}")
 
 
 def _files(path: Path) -> list[Path]:

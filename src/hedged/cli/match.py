@@ -9,23 +9,39 @@ import typer
 
 from hedged.cli.output import Json, examples, print_json, print_table
 from hedged.cli.runs import Model, load_embedder
+from hedged.cli.vectors import read_row, takes_vectors
 
-EXAMPLES = examples("hedged match runs/demo a.png b.png", "hedged match runs/demo a.png b.png --json")
+EXAMPLES = examples(
+    "hedged match runs/demo a.png b.png",
+    "hedged match runs/demo a.png b.png --json",
+    "hedged match runs/head features.npy:0 features.npy:17",
+)
 
 
 def match(
     run: Model,
-    a: Annotated[Path, typer.Argument(metavar="A", help="An image; of digits, of the size the model was trained on.")],
+    a: Annotated[
+        Path,
+        typer.Argument(
+            metavar="A",
+            help="An image; of digits, of the size the model was trained on. For a model of vectors, a file with one, "
+            "or FILE:ROW.",
+        ),
+    ],
     b: Annotated[Path, typer.Argument(metavar="B", help="Another.")],
     json: Json = False,
 ) -> None:
-    """Tell whether two images match.
+    """Tell whether two images, or two vectors, match.
 
     Prints the probability that they show the same thing, computed in closed form, with its certified error; and the
     uncertainty η of each image, the chance that two draws from its embedding would not match.
     """
     embedder = load_embedder(run)
-    z = embedder.embed([a, b])
+    if takes_vectors(embedder):
+        size = embedder.architecture.shape[0]
+        z = embedder.embed([read_row(given, size).vectors for given in (a, b)])
+    else:
+        z = embedder.embed([a, b])
     probability = embedder.match(z[:1], z[1:]).item()
     eta_a, eta_b = embedder.uncertainty(z).tolist()
     bound = embedder.curve.error_bound()
