@@ -54,6 +54,18 @@ class Features:
         """How many identities there are."""
         return len(np.unique(self.labels.numpy()))
 
+    @property
+    def subject(self) -> str:
+        """What vectors of one class share, for outputs to name."""
+        return "identity"
+
+    @property
+    def damage(self) -> str:
+        """What corrupt twins are, for outputs to tell."""
+        if self.twins is None:
+            return f"{HIDDEN:.0%} of the features of each vector, drawn at random, are those of the mean vector"
+        return "they are the vectors of the second file"
+
     def name(self, label: int) -> str:
         """The identity of a label."""
         return self.names[label]

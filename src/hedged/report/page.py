@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 from string import Template
 
-from hedged.data import NDigit
+from hedged.data import Features, NDigit
 from hedged.decisions import Decisions
 from hedged.distributions import Point
 from hedged.evaluation import Evaluation
@@ -70,12 +70,15 @@ def _sections(evaluation: Evaluation, curves: Curves, decisions: Decisions | Non
         yield space_section(evaluation)
     if decisions:
         yield decisions_section(decisions)
+    pictured = not isinstance(evaluation.data, Features)
     if isinstance(evaluation.embeddings["clean"], Point):
-        yield pairs_section(evaluation)
+        if pictured:
+            yield pairs_section(evaluation)
         yield Section("uncertainty", "Uncertainty", escape(ONE_ETA + NO_UNCERTAINTY), "")
         return
-    yield extremes_section(evaluation)
-    yield pairs_section(evaluation)
+    if pictured:
+        yield extremes_section(evaluation)
+        yield pairs_section(evaluation)
     yield curves_section(curves)
     yield spread_section(evaluation)
 
