@@ -16,7 +16,7 @@ import torch
 from hedged.curve import MatchCurve
 from hedged.expansion import certified_error, expand
 from hedged.training import Config
-from hedged.training.data_config import ImagesConfig
+from hedged.training.data_config import FeaturesConfig, ImagesConfig, Section
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -112,8 +112,15 @@ def test_table_of_config_keys_is_current() -> None:
     assert told == keys
 
 
-def test_table_of_image_keys_is_current() -> None:
-    text = (DOCS / "images.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    ("page", "config", "required"),
+    [
+        ("images.md", ImagesConfig(source="images", path="album"), ["path"]),
+        ("features.md", FeaturesConfig(source="features", path="vectors", size=1), ["path", "size"]),
+    ],
+)
+def test_tables_of_the_keys_of_data_are_current(page: str, config: Section, required: list[str]) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
     told = dict(re.findall(r"^\| `(\w+)` \| `?(.+?)`? \|", text.partition("## Every key")[2], re.MULTILINE))
-    config = ImagesConfig(source="images", path="album")
-    assert told == {key: json.dumps(v) for key, v in config.model_dump().items()} | {"path": "none"}
+    keys = {key: json.dumps(v) for key, v in config.model_dump().items()}
+    assert told == keys | dict.fromkeys(required, "none")

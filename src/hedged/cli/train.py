@@ -19,7 +19,8 @@ EXAMPLES = examples(
 
 def train(
     config: Annotated[
-        str, typer.Argument(metavar="CONFIG", help="A TOML file, or one that ships: demo, demo-offline, paper.")
+        str,
+        typer.Argument(metavar="CONFIG", help="A TOML file, or one that ships: demo, demo-offline, features, paper."),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="RUN", help="Folder for the run: config, log, weights.")],
     resume: Annotated[
