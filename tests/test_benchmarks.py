@@ -9,7 +9,7 @@ import torch
 from laws import seeded
 
 from hedged import Gaussian, HedgedLoss, MatchCurve, match_matrix
-from hedged.benchmarks import growth, matching, references
+from hedged.benchmarks import growth, images, matching, references
 from hedged.benchmarks.embeddings import clustered
 from hedged.benchmarks.memory import growth as memory_growth
 from hedged.benchmarks.plot import plot
@@ -85,3 +85,18 @@ def test_growth_is_measured_and_plotted(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert all(cost.microseconds > 0 for cost in found)
     plot(found, tmp_path / "growth.png")
     assert (tmp_path / "growth.png").stat().st_size > 10_000
+
+
+def test_photos_are_decoded_and_embedded_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images, "QUICK", 6)
+    found = list(images.lines(quick=True))
+    assert [line.asked for line in found] == [0.8, 0.8, 0.9]
+    assert all(line.ratio > 0 for line in found)
+
+
+def test_made_up_photos_weigh_what_photos_do(tmp_path: Path) -> None:
+    paths = images.write_photos(tmp_path / "photos", 3, (640, 480))
+    assert all(20_000 < path.stat().st_size < 200_000 for path in paths)
+    photos = images.cached_photos(paths, tmp_path / "cache")
+    assert photos.clean().shape == (3, 3, images.SEEN, images.SEEN)
+    assert photos.clean().float().std() > 10

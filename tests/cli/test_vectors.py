@@ -36,7 +36,12 @@ def test_train_and_evaluate(hedged: Hedged, tmp_path: Path) -> None:
         assert set(metrics[key]) == {"clean", "corrupt"}
         assert all(0 <= value <= 1 for value in metrics[key].values())
     assert metrics["test_set"]["classes"] == 6
-    assert hedged("evaluate", run, "--split", "validation", "--json").code == 0
+    assert metrics["decisions"]["threshold"]["chosen_on"] == "validation identities"
+    reported = hedged("evaluate", run, "--split", "validation", "--report", "--json")
+    assert reported.code == 0, reported.err
+    page = (run / "report-validation.html").read_text(encoding="utf-8")
+    assert "the vectors of the second file" in page
+    assert "<img" not in page  # there is nothing to see in a vector
 
 
 def test_embed_rows(hedged: Hedged, folder: Path, tmp_path: Path) -> None:

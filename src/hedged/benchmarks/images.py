@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ def lines(quick: bool) -> Iterator[Line]:
     with tempfile.TemporaryDirectory() as name:
         for size in SIZES:
             paths = write_photos(Path(name) / f"{size[0]}", count, size)
-            ours, pillow = side_by_side(_caching(paths, Path(name) / "cache"), lambda paths=paths: by_pillow(paths))
+            ours, pillow = side_by_side(_caching(paths, Path(name) / "cache"), partial(by_pillow, paths))
             what = f"decoding and caching photos of {size[0]}×{size[1]}: rate / that of Pillow alone"
             yield Line(what, pillow / ours, 0.8)
         photos = cached_photos(paths, Path(name) / "cache")

@@ -44,10 +44,10 @@ def _validation(config: Config, embedder: Embedder) -> Evaluation | None:
     """What a threshold can be chosen on: the validation part of the run's own images, if they are still there."""
     from hedged.evaluation import Evaluation
     from hedged.training import build_data
-    from hedged.training.data_config import ImagesConfig
+    from hedged.training.data_config import NDigitConfig
 
     data = config.data
-    if not Path(data.path).expanduser().exists() if isinstance(data, ImagesConfig) else not data.holdout:
+    if not data.holdout if isinstance(data, NDigitConfig) else not Path(data.path).expanduser().exists():
         return None
     validation = build_data(config).validation
     return Evaluation(embedder, validation) if validation else None
