@@ -169,3 +169,18 @@ def test_notes_that_are_no_notes_are_refused(embedder: Embedder, tmp_path: Path)
     (tmp_path / "model.json").write_text(json.dumps(content | {"notes": [1]}))
     with pytest.raises(RunError, match="does not have"):
         Embedder.load(tmp_path)
+
+
+def test_a_fingerprint_tells_models_apart(embedder: Embedder, tmp_path: Path) -> None:
+    mine = embedder.fingerprint()
+    embedder.save(tmp_path)
+    assert Embedder.load(tmp_path).fingerprint() == mine
+    assert len(mine) == 16
+    assert Embedder.new(embedder.architecture, seed=2).fingerprint() != mine
+    wider = Embedder.new(Architecture.model_validate(SMALL | {"hidden": 9}), seed=1)
+    assert wider.fingerprint() != mine
+    embedder.notes = {"steps": 5}
+    assert embedder.fingerprint() == mine
+    with torch.no_grad():
+        embedder.curve.bias += 1e-6
+    assert embedder.fingerprint() != mine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,6 +103,17 @@ class Embedder(nn.Module):
 
     def _embedded(self, x: Any) -> Distribution:
         return x if isinstance(x, Distribution) else self.embed(x)
+
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that tell this model from any other: a hash of its architecture and all its weights.
+
+        What was made with a model, embeddings or a calibration, says so by it. Notes do not count.
+        """
+        content = hashlib.sha256(json.dumps(self.architecture.model_dump(mode="json"), sort_keys=True).encode())
+        for name, tensor in sorted(self.state_dict().items()):
+            content.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+            content.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return content.hexdigest()[:16]
 
     def save(self, folder: str | Path) -> None:
         """Write the weights and a readable description of them; each file appears whole or not at all."""
