@@ -1,5 +1,6 @@
-"""Decisions: same or not, at a threshold chosen on other identities."""
+"""Decisions: calibrated match probabilities, thresholds for a false-match rate, and leave to say "I don't know"."""
 
+from hedged.decisions.verification import EVEN_ODDS as EVEN_ODDS
 from hedged.decisions.verification import Decisions as Decisions
 from hedged.decisions.verification import choose_threshold as choose_threshold
 from hedged.decisions.verification import decide as decide

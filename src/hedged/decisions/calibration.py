@@ -1,0 +1,122 @@
+"""Calibrators turn the log-odds of a model into log-odds that come true: by a temperature, or by any rising function.
+
+Both are fitted with matches and non-matches weighing one half each, whatever the balance of the pairs, and so speak of
+a world in which every second pair matches. `base_rate_shift` takes them to any other.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Self, final
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+from sklearn.isotonic import IsotonicRegression  # type: ignore[import-untyped]
+
+from hedged.decisions.pairs import Floats, ScoredPairs
+from hedged.errors import ValueRangeError
+
+COLDEST, HOTTEST = 1e-3, 1e6  # temperatures
+
+
+class Calibrator(ABC):
+    """A rising function from the log-odds of a model to calibrated log-odds, where half of the pairs match."""
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, pairs: ScoredPairs) -> Self:
+        """The one of its kind that makes these pairs most likely, matches and non-matches weighing the same."""
+
+    @abstractmethod
+    def log_odds(self, scores: Floats) -> Floats:
+        """Calibrated log-odds, of the shape of `scores`."""
+
+    @abstractmethod
+    def inverse(self, log_odds: float) -> float:
+        """The least score whose calibrated log-odds reach `log_odds`; ∞ if none does, −∞ if all do."""
+
+
+@final
+@dataclass(frozen=True)
+class Temperature(Calibrator):
+    """x ↦ x / T + c: `temperature` T cools or heats, `shift` c takes the pair balance of training to one half.
+
+    >>> Temperature(temperature=2.0, shift=1.0).log_odds(np.array([-2.0, 0.0])), Temperature(2.0, 1.0).inverse(0.0)
+    (array([0., 1.]), -2.0)
+    """
+
+    temperature: float
+    shift: float
+
+    @classmethod
+    def fit(cls, pairs: ScoredPairs) -> Self:
+        pairs.require_enough()
+        unit = float(np.sqrt((pairs.weights * pairs.logit**2).sum())) or 1.0
+        signs, weights, scores = np.where(pairs.matches, 1.0, -1.0), pairs.weights, pairs.logit / unit
+
+        def cost(parameters: Floats) -> tuple[float, Floats]:
+            """−log likelihood and its gradient in (1/T, c): convex."""
+            margin = signs * (parameters[0] * scores + parameters[1])
+            slope = -weights * signs * expit(-margin)
+            return float((weights * np.logaddexp(0, -margin)).sum()), np.array([slope @ scores, slope.sum()])
+
+        bounds = [(unit / HOTTEST, unit / COLDEST), (None, None)]
+        steepness, shift = minimize(cost, np.array([1.0, 0.0]), jac=True, bounds=bounds, method="L-BFGS-B").x
+        return cls(float(unit / steepness), float(shift))
+
+    def log_odds(self, scores: Floats) -> Floats:
+        return scores / self.temperature + self.shift
+
+    def inverse(self, log_odds: float) -> float:
+        return (log_odds - self.shift) * self.temperature
+
+
+@final
+@dataclass(frozen=True)
+class Isotonic(Calibrator):
+    """The rising function nearest to the pairs: straight between (`scores[i]`, `values[i]`), flat beyond the ends.
+
+    Pool-adjacent-violators gives blocks of equal probability; the function goes through the middle of each, so that it
+    does not jump. No block is given a certainty: one wrong pair more is always allowed for.
+
+    >>> Isotonic((0.0, 2.0), (-1.0, 3.0)).log_odds(np.array([-9.0, 1.0])), Isotonic((0.0, 2.0), (-1.0, 3.0)).inverse(1.0)
+    (array([-1.,  1.]), 1.0)
+    """
+
+    scores: tuple[float, ...]
+    values: tuple[float, ...]
+
+    @classmethod
+    def fit(cls, pairs: ScoredPairs) -> Self:
+        pairs.require_enough()
+        least = 1 / (2 + min(int(pairs.matches.sum()), int((~pairs.matches).sum())))
+        model = IsotonicRegression(y_min=least, y_max=1 - least)
+        fitted = model.fit_transform(pairs.logit, pairs.matches.astype(float), sample_weight=pairs.weights)
+        levels, block = np.unique(fitted, return_inverse=True)
+        centres = np.bincount(block, weights=pairs.weights * pairs.logit) / np.bincount(block, weights=pairs.weights)
+        return cls(tuple(centres.tolist()), tuple(logit(levels).tolist()))
+
+    def log_odds(self, scores: Floats) -> Floats:
+        return np.interp(scores, self.scores, self.values)
+
+    def inverse(self, log_odds: float) -> float:
+        if log_odds > self.values[-1]:
+            return np.inf
+        if log_odds <= self.values[0]:
+            return -np.inf
+        return float(np.interp(log_odds, self.values, self.scores))
+
+
+def base_rate_shift(base_rate: float) -> float:
+    """log π/(1 − π): what calibrated log-odds gain when a share π of the pairs matches instead of one half.
+
+    By Bayes' rule the log-odds are those of the prior plus the evidence, and only the prior changes.
+
+    >>> base_rate_shift(0.5), round(base_rate_shift(0.01), 3)
+    (0.0, -4.595)
+    """
+    if not 0 < base_rate < 1:
+        raise ValueRangeError(f"a base rate is the share of pairs that match, between 0 and 1, got {base_rate:g}")
+    return float(logit(base_rate))

@@ -1,0 +1,160 @@
+"""Accept, reject, or abstain: two thresholds on the log-odds of a match, and the ways to choose them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, final
+
+import numpy as np
+from scipy.special import expit, logit
+
+from hedged.decisions.calibration import Calibrator, base_rate_shift
+from hedged.decisions.pairs import Flags, Floats, ScoredPairs
+from hedged.errors import ValueRangeError
+
+
+class Verdict(StrEnum):
+    """What is done about a pair."""
+
+    ACCEPT = "accept"
+    REJECT = "reject"
+    ABSTAIN = "abstain"
+
+
+@final
+@dataclass(frozen=True)
+class Policy:
+    """Reject below one score, accept from another on, abstain between them; scores are the model's log-odds.
+
+    >>> [Policy(reject_below=-1.0, accept_from=2.0).verdict(x).value for x in (-3.0, 0.0, 2.0)]
+    ['reject', 'abstain', 'accept']
+    """
+
+    reject_below: float
+    accept_from: float
+
+    def __post_init__(self) -> None:
+        """Refuse thresholds that cross."""
+        if not self.reject_below <= self.accept_from:
+            raise ValueRangeError(
+                f"pairs are rejected below {self.reject_below:g} and accepted from {self.accept_from:g} on: the first "
+                "must not be above the second"
+            )
+
+    def verdict(self, score: float) -> Verdict:
+        if score >= self.accept_from:
+            return Verdict.ACCEPT
+        return Verdict.REJECT if score < self.reject_below else Verdict.ABSTAIN
+
+    def accepts(self, scores: Floats) -> Flags:
+        """Which scores are accepted, of their shape."""
+        accepted: Flags = scores >= self.accept_from
+        return accepted
+
+    def abstains(self, scores: Floats) -> Flags:
+        """Which scores are left undecided, of their shape."""
+        undecided: Flags = (scores >= self.reject_below) & (scores < self.accept_from)
+        return undecided
+
+
+class Abstention(ABC):
+    """A way to choose when to abstain."""
+
+    @abstractmethod
+    def policy(self, pairs: ScoredPairs, calibrator: Calibrator, base_rate: float, threshold: float) -> Policy:
+        """The policy for a deployment in which `base_rate` of the pairs match; nothing is accepted below `threshold`."""
+
+
+@final
+@dataclass(frozen=True)
+class AbstainByRate(Abstention):
+    """Abstain on the share `rate` of pairs whose decision is most likely to be wrong; 0 is never to abstain.
+
+    A pair of match probability p is accepted at the risk 1 − p and rejected at the risk p. Both risks grow towards the
+    threshold, so what is left out lies around it, or on one side of it if the threshold is far from p = ½.
+    """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no share."""
+        if not 0 <= self.rate < 1:
+            raise ValueRangeError(f"the share of pairs to abstain on lies in [0, 1), got {self.rate:g}")
+
+    def policy(self, pairs: ScoredPairs, calibrator: Calibrator, base_rate: float, threshold: float) -> Policy:
+        scores = pairs.logit
+        log_odds = calibrator.log_odds(scores) + base_rate_shift(base_rate)
+        accepted = scores >= threshold
+        risk = expit(np.where(accepted, -log_odds, log_odds))
+        with np.errstate(invalid="ignore"):
+            nearness = np.abs(scores - threshold)  # among equal risks: a step of an isotonic function is cut there
+        order = np.lexsort((nearness, -risk))
+        reached = np.cumsum(at_base_rate(pairs, base_rate)[order])
+        left_out = order[: int(np.searchsorted(reached, self.rate * (1 + 1e-9), side="right"))]
+        below, above = left_out[~accepted[left_out]], left_out[accepted[left_out]]
+        return Policy(
+            float(scores[below].min(initial=threshold)),
+            float(np.nextafter(scores[above].max(), np.inf)) if len(above) else threshold,
+        )
+
+
+@final
+@dataclass(frozen=True)
+class AbstainByCosts(Abstention):
+    """Do what is cheapest on average when errors and abstentions have these costs.
+
+    A pair of match probability p costs (1 − p) · `false_match` if accepted, p · `false_non_match` if rejected, and
+    `abstention` if neither (Chow's rule).
+    """
+
+    false_match: float
+    false_non_match: float
+    abstention: float
+
+    def __post_init__(self) -> None:
+        """Refuse costs that are none."""
+        costs = (self.false_match, self.false_non_match, self.abstention)
+        if not all(0 < cost < np.inf for cost in costs):
+            raise ValueRangeError(
+                f"costs of a false match, a false non-match and an abstention are positive numbers, got {costs}"
+            )
+
+    def policy(self, pairs: ScoredPairs, calibrator: Calibrator, base_rate: float, threshold: float) -> Policy:
+        even = self.false_match / (self.false_match + self.false_non_match)  # accepting and rejecting cost the same
+        accept_at = max(1 - self.abstention / self.false_match, even)
+        reject_at = min(self.abstention / self.false_non_match, even)
+        shift = base_rate_shift(base_rate)
+        low, high = (calibrator.inverse(float(logit(p)) - shift) for p in (reject_at, accept_at))
+        return Policy(low if threshold == -np.inf else min(low, max(high, threshold)), max(high, threshold))
+
+
+class Outcome(NamedTuple):
+    """What a policy does to pairs, of which a share of `base_rate` matches."""
+
+    base_rate: float
+    abstained: float  # share of all pairs
+    error: float  # share of the decided pairs that are decided wrongly
+    false_match_rate: float  # share of the non-matches that are accepted
+    false_non_match_rate: float  # share of the matches that are rejected
+
+
+def outcome(policy: Policy, pairs: ScoredPairs, base_rate: float) -> Outcome:
+    """Measure a policy on labelled pairs."""
+    weights, matches = at_base_rate(pairs, base_rate), pairs.matches
+    accepted, undecided = policy.accepts(pairs.logit), policy.abstains(pairs.logit)
+    wrong = ~undecided & (accepted != matches)
+    decided = float(weights[~undecided].sum())
+    return Outcome(
+        base_rate,
+        float(weights[undecided].sum()),
+        float(weights[wrong].sum()) / decided if decided else float("nan"),
+        float(wrong[~matches].mean()),
+        float(wrong[matches].mean()),
+    )
+
+
+def at_base_rate(pairs: ScoredPairs, base_rate: float) -> Floats:
+    """A weight for each pair, (n,), so that matches weigh `base_rate` together and all pairs one."""
+    return 2 * pairs.weights * np.where(pairs.matches, base_rate, 1 - base_rate)

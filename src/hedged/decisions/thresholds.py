@@ -1,0 +1,133 @@
+"""A threshold for a target false-match rate, and how far from the target the rate may be on other identities.
+
+Pairs are not independent: an identity that is easily taken for others spoils all of its pairs. So identities are drawn
+anew, not pairs, and a pair of two identities counts as often as both were drawn, the product of the two numbers (the
+two-way or pigeonhole bootstrap; Owen 2007). And a rate that is measured later on other identities differs from the
+target for two reasons: the threshold was found on a sample, and the rate is measured on one. So every repetition draws
+twice: it finds the threshold on one draw and measures the rate on the other. What comes out is a predictive interval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import numpy as np
+
+from hedged.decisions.pairs import Floats, Ints, ScoredPairs
+from hedged.errors import DataError, ValueRangeError
+
+LEVEL, REPETITIONS = 0.95, 1_000
+
+
+class Interval(NamedTuple):
+    """From `low` to `high`, with the chance `level`."""
+
+    low: float
+    high: float
+    level: float = LEVEL
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, float | int) and self.low <= value <= self.high
+
+
+@final
+@dataclass(frozen=True)
+class FalseMatchThreshold:
+    """Accept from the log-odds `score` on: on the pairs at hand at most a share `target` of non-matches gets through.
+
+    `rates` is where the false-match rate lies when it is measured on `identities` other identities; `misses` the share of
+    matches that are not accepted, and `miss_rates` where that lies.
+    """
+
+    score: float
+    target: float
+    rate: float
+    rates: Interval
+    misses: float
+    miss_rates: Interval
+    identities: int
+
+
+def false_match_threshold(
+    pairs: ScoredPairs,
+    target: float = 0.01,
+    level: float = LEVEL,
+    repetitions: int = REPETITIONS,
+    identities: int | None = None,
+    seed: int = 0,
+) -> FalseMatchThreshold:
+    """The least threshold at which P(accept | no match) ≤ `target` on these pairs, with predictive intervals.
+
+    The intervals are for a measurement on `identities` other identities: as many as there are here if not given.
+    """
+    pairs.require_enough()
+    others, matches = (_Ranked.of(pairs.of_kind(matching)) for matching in (False, True))
+    _check(target, level, len(others.scores))
+    count = identities or pairs.identities
+    draws = np.random.default_rng(seed)
+    rates, misses = np.empty(repetitions), np.empty(repetitions)
+    for k in range(repetitions):
+        here, there = (_draw(draws, pairs.identities, size) for size in (pairs.identities, count))
+        found = others.threshold(target, here)
+        rates[k], misses[k] = others.share_from(found, there), 1 - matches.share_from(found, there)
+    once = np.ones(pairs.identities)
+    score = others.threshold(target, once)
+    rate, missed = others.share_from(score, once), 1 - matches.share_from(score, once)
+    return FalseMatchThreshold(score, target, rate, _interval(rates, level), missed, _interval(misses, level), count)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Ranked:
+    """Pairs, the highest score first."""
+
+    scores: Floats
+    first: Ints
+    second: Ints
+
+    @classmethod
+    def of(cls, pairs: ScoredPairs) -> _Ranked:
+        order = np.argsort(-pairs.logit, kind="stable")
+        return cls(pairs.logit[order], pairs.first[order], pairs.second[order])
+
+    def weights(self, drawn: Floats) -> Floats:
+        """How often each pair counts when each identity was drawn so often."""
+        weights: Floats = drawn[self.first] * np.where(self.first == self.second, 1.0, drawn[self.second])
+        return weights
+
+    def threshold(self, target: float, drawn: Floats) -> float:
+        """The least score from which on a share of at most `target` lies; equal scores stay together."""
+        reached = np.cumsum(self.weights(drawn))
+        first_too_many = int(np.searchsorted(reached, target * reached[-1] * (1 + 1e-9), side="right"))
+        if first_too_many == len(self.scores):
+            return float(self.scores[-1])
+        return float(np.nextafter(self.scores[first_too_many], np.inf))
+
+    def share_from(self, score: float, drawn: Floats) -> float:
+        """The share of pairs with at least this score; NaN where nothing was drawn."""
+        weights = self.weights(drawn)
+        total = weights.sum()
+        accepted = len(self.scores) - np.searchsorted(self.scores[::-1], score, side="left")
+        return float(weights[:accepted].sum() / total) if total else np.nan
+
+
+def _draw(draws: np.random.Generator, identities: int, size: int) -> Floats:
+    """How often each identity comes up in `size` draws, (identities,)."""
+    return np.bincount(draws.integers(identities, size=size), minlength=identities).astype(float)
+
+
+def _interval(values: Floats, level: float) -> Interval:
+    low, high = np.nanquantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high), level)
+
+
+def _check(target: float, level: float, pairs: int) -> None:
+    for name, value in (("target false-match rate", target), ("level of an interval", level)):
+        if not 0 < value < 1:
+            raise ValueRangeError(f"a {name} lies between 0 and 1, got {value:g}")
+    if target * pairs < 1:
+        raise DataError(
+            f"a false-match rate of {target:g} cannot be seen on {pairs} non-matching pairs: give at least "
+            f"{int(np.ceil(1 / target))} of them, or aim at a higher rate"
+        )
