@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Self, final
 
 import numpy as np
@@ -81,12 +82,19 @@ class Isotonic(Calibrator):
     Pool-adjacent-violators gives blocks of equal probability; the function goes through the middle of each, so that it
     does not jump. No block is given a certainty: one wrong pair more is always allowed for.
 
-    >>> Isotonic((0.0, 2.0), (-1.0, 3.0)).log_odds(np.array([-9.0, 1.0])), Isotonic((0.0, 2.0), (-1.0, 3.0)).inverse(1.0)
+    >>> rising = Isotonic(scores=(0.0, 2.0), values=(-1.0, 3.0))
+    >>> rising.log_odds(np.array([-9.0, 1.0])), rising.inverse(1.0)
     (array([-1.,  1.]), 1.0)
     """
 
     scores: tuple[float, ...]
     values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what is no rising function."""
+        rising = all(low < high for knots in (self.scores, self.values) for low, high in pairwise(knots))
+        if not rising or not self.scores or len(self.scores) != len(self.values):
+            raise ValueRangeError("an isotonic function needs as many values as scores, both rising")
 
     @classmethod
     def fit(cls, pairs: ScoredPairs) -> Self:

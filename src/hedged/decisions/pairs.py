@@ -62,8 +62,9 @@ class ScoredPairs:
     def weights(self) -> Floats:
         """A weight for each pair, (n,), so that matches and non-matches weigh ½ each: their sum is one."""
         matches = self.matches
-        share = matches.mean()
-        return np.where(matches, 0.5 / max(share, 1e-300), 0.5 / max(1 - share, 1e-300)) / len(self)
+        count = int(matches.sum())
+        weights: Floats = np.where(matches, 0.5 / max(count, 1), 0.5 / max(len(self) - count, 1))
+        return weights
 
     def within(self, chosen: Flags) -> ScoredPairs:
         """The pairs of which both identities are chosen, a flag an identity; identities keep their numbers."""
@@ -125,4 +126,3 @@ def _components(count: int, left: Ints, right: Ints) -> Ints:
     found: Any = connected_components(edges, directed=False)
     component: Ints = found[1].astype(np.intp)
     return component
-

@@ -64,7 +64,7 @@ class Abstention(ABC):
 
     @abstractmethod
     def policy(self, pairs: ScoredPairs, calibrator: Calibrator, base_rate: float, threshold: float) -> Policy:
-        """The policy for a deployment in which `base_rate` of the pairs match; nothing is accepted below `threshold`."""
+        """The policy where a share `base_rate` of the pairs matches; nothing is accepted below `threshold`."""
 
 
 @final
@@ -123,11 +123,11 @@ class AbstainByCosts(Abstention):
 
     def policy(self, pairs: ScoredPairs, calibrator: Calibrator, base_rate: float, threshold: float) -> Policy:
         even = self.false_match / (self.false_match + self.false_non_match)  # accepting and rejecting cost the same
-        accept_at = max(1 - self.abstention / self.false_match, even)
-        reject_at = min(self.abstention / self.false_non_match, even)
+        accept_at, reject_to = max(1 - self.abstention / self.false_match, even), self.abstention / self.false_non_match
         shift = base_rate_shift(base_rate)
-        low, high = (calibrator.inverse(float(logit(p)) - shift) for p in (reject_at, accept_at))
-        return Policy(low if threshold == -np.inf else min(low, max(high, threshold)), max(high, threshold))
+        accept_from = max(calibrator.inverse(float(logit(accept_at)) - shift), threshold)
+        dearer = calibrator.inverse(float(logit(reject_to)) - shift) if reject_to < 1 else np.inf
+        return Policy(min(dearer, accept_from), accept_from)
 
 
 class Outcome(NamedTuple):

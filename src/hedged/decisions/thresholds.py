@@ -36,8 +36,8 @@ class Interval(NamedTuple):
 class FalseMatchThreshold:
     """Accept from the log-odds `score` on: on the pairs at hand at most a share `target` of non-matches gets through.
 
-    `rates` is where the false-match rate lies when it is measured on `identities` other identities; `misses` the share of
-    matches that are not accepted, and `miss_rates` where that lies.
+    `rates` is where the false-match rate lies when it is measured on `identities` other identities; `misses` is the
+    share of matches that are not accepted, and `miss_rates` where that lies.
     """
 
     score: float

@@ -45,10 +45,10 @@ def reliability(
     if len(p) < bins:
         raise DataError(f"{len(p)} pairs cannot fill {bins} bins; expected more pairs or bins={len(p)}")
     level, where = np.unique(p, return_inverse=True)
-    mass = np.bincount(where, weights=w)
+    mass, came_true = (np.bincount(where, weights=amount).astype(np.float64) for amount in (w, w * truth))
     edges = np.linspace(0, 1, bins + 1)
     predicted = _binned(mass, mass * level, edges)
-    observed = _binned(mass, np.bincount(where, weights=w * truth), edges)
+    observed = _binned(mass, came_true, edges)
     return Reliability(predicted * bins, observed * bins, np.full(bins, 1 / bins))
 
 
