@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hedged.cli.decisions import answer_as_json, answer_as_rows
 from hedged.cli.output import Json, examples, print_json, print_table
 from hedged.cli.runs import Model, load_embedder
 from hedged.cli.vectors import read_row, takes_vectors
@@ -34,24 +35,34 @@ def match(
     """Tell whether two images, or two vectors, match.
 
     Prints the probability that they show the same thing, computed in closed form, with its certified error; and the
-    uncertainty η of each image, the chance that two draws from its embedding would not match.
+    uncertainty η of each image, the chance that two draws from its embedding would not match. If the model was
+    calibrated (`hedged calibrate`), also the calibrated probability, and the decision: accept, reject or abstain.
     """
+    from hedged.decisions import load_decider
+    from hedged.match import match_logit
+
     embedder = load_embedder(run)
+    decider = load_decider(run, embedder.fingerprint())
     if takes_vectors(embedder):
         size = embedder.architecture.shape[0]
         z = embedder.embed([read_row(given, size).vectors for given in (a, b)])
     else:
         z = embedder.embed([a, b])
     probability = embedder.match(z[:1], z[1:]).item()
+    answer = decider.answer(match_logit(z[:1], z[1:], embedder.curve).item()) if decider else None
     eta_a, eta_b = embedder.uncertainty(z).tolist()
     bound = embedder.curve.error_bound()
     if json:
         images = [{"path": str(path), "uncertainty": eta} for path, eta in ((a, eta_a), (b, eta_b))]
-        print_json({"match_probability": probability, "error_bound": bound, "images": images})
+        content = {"match_probability": probability, "error_bound": bound, "images": images}
+        if answer and decider:
+            content |= answer_as_json(answer, decider)
+        print_json(content)
         return
     rows = [
         ("match probability", f"{probability:.4f}"),
         ("  its error is at most", f"{bound:.1e}"),
+        *(answer_as_rows(answer, decider) if answer and decider else ()),
         (f"uncertainty of {a}", f"{eta_a:.4f}"),
         (f"uncertainty of {b}", f"{eta_b:.4f}"),
     ]

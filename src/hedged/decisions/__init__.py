@@ -16,6 +16,7 @@ from hedged.decisions.choice import quality as quality
 from hedged.decisions.fit import Aims as Aims
 from hedged.decisions.fit import Calibration as Calibration
 from hedged.decisions.fit import calibrate as calibrate
+from hedged.decisions.fit import kind_name as kind_name
 from hedged.decisions.pairs import ScoredPairs as ScoredPairs
 from hedged.decisions.pairs import identities_of_list as identities_of_list
 from hedged.decisions.policy import AbstainByCosts as AbstainByCosts

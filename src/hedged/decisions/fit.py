@@ -50,12 +50,17 @@ class Calibration:
     pairs: ScoredPairs
     aims: Aims
 
+    @property
+    def kind(self) -> str:
+        """The chosen kind of calibrator, in a word."""
+        return kind_name(type(self.decider.calibrator))
+
     def report(self) -> dict[str, Any]:
         """All of it in plain numbers, as `calibration.json` holds it."""
         matches = int(self.pairs.matches.sum())
         return {
             "pairs": {"matching": matches, "other": len(self.pairs) - matches, "identities": self.pairs.identities},
-            "chosen": kind_name(type(self.decider.calibrator)),
+            "chosen": self.kind,
             "before": _numbers(self.choice.before),
             "after": {kind_name(trial.kind): _numbers(trial.quality) for trial in self.choice.trials},
             "threshold": _threshold(self.threshold),

@@ -29,7 +29,7 @@ class Panel:
         self.figure = Figure(figsize=(WIDTH, height), dpi=CSS_DPI, layout="constrained")
         self.axes: Axes = self.figure.add_subplot()
         self.title = title
-        _calm(self.axes)
+        calm(self.axes)
 
     def label(self, x: str = "", y: str = "") -> None:
         self.axes.set_xlabel(x, fontsize=TEXT, color=MUTED)
@@ -63,7 +63,8 @@ class Panel:
         )
 
 
-def _calm(axes: Axes) -> None:
+def calm(axes: Axes) -> None:
+    """Thin grey axes and small text."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(FAINT)
     axes.tick_params(colors=MUTED, labelsize=SMALL_TEXT, length=3, color=FAINT)

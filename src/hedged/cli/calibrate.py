@@ -1,0 +1,115 @@
+"""`hedged calibrate`."""
+
+from __future__ import annotations
+
+from json import loads
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hedged.cli.decisions import print_calibration
+from hedged.cli.output import Json, examples, print_json
+from hedged.cli.runs import Run, load_embedder, load_run
+from hedged.errors import ConfigError, RunError
+
+if TYPE_CHECKING:
+    from hedged.calibrating import Source
+    from hedged.decisions import Abstention, Aims
+
+EXAMPLES = examples(
+    "hedged calibrate runs/first",
+    "hedged calibrate runs/first --false-match-rate 0.001 --abstain-rate 0.2",
+    "hedged calibrate runs/first --pairs pairs.csv --base-rate 0.01 --costs 100,1,0.5",
+)
+FALSE_MATCH_RATE, ABSTAIN_RATE = 0.01, 0.1  # unless told
+
+
+def calibrate(
+    run: Run,
+    pairs: Annotated[
+        Path | None,
+        typer.Option("--pairs", metavar="FILE", help="Labelled pairs; if not given, the run's own validation images."),
+    ] = None,
+    corrupt: Annotated[
+        bool, typer.Option("--corrupt", help="Of the run's own images, take the corrupt twins.")
+    ] = False,
+    false_match_rate: Annotated[
+        float | None,
+        typer.Option("--false-match-rate", help="Accept at most this share of non-matches: 0.01."),
+    ] = None,
+    abstain_rate: Annotated[
+        float | None, typer.Option("--abstain-rate", help=f"Share of pairs to leave undecided: {ABSTAIN_RATE:g}.")
+    ] = None,
+    costs: Annotated[
+        str | None,
+        typer.Option(
+            "--costs", metavar="A,B,C", help="Instead: what a false match, a false non-match and abstaining cost."
+        ),
+    ] = None,
+    base_rate: Annotated[
+        float, typer.Option("--base-rate", help="Share of pairs that match where it will be used.")
+    ] = 0.5,
+    json: Json = False,
+) -> None:
+    """Make match probabilities come true, and decide by them.
+
+    Learns from labelled pairs how log-odds turn into probabilities (by a temperature or any rising function, whichever
+    does better on identities held out in turn), the threshold for a false-match rate, and when to abstain. Writes
+    RUN/calibration.json, which `match` then uses, and a picture, RUN/reliability.png.
+    """
+    from hedged.calibrating import PICTURE, save_calibration
+    from hedged.decisions import calibrate as find
+
+    if pairs and corrupt:
+        raise ConfigError("--corrupt is for the run's own images and --pairs for others: give one of them")
+    aims = _aims(false_match_rate, abstain_rate, costs, base_rate)
+    source, fingerprint = _source(run, pairs, corrupt)
+    found = find(source.pairs, fingerprint, aims)
+    path = save_calibration(found, run, source.words)
+    if json:
+        print_json(loads(path.read_text(encoding="utf-8")))
+        return
+    print_calibration(found, source.words)
+    print(f"\ncalibration: {path}\npicture: {run / PICTURE}")
+
+
+def _aims(false_match_rate: float | None, abstain_rate: float | None, costs: str | None, base_rate: float) -> Aims:
+    """What was asked for, before any work is done."""
+    from hedged.decisions import AbstainByRate, Aims
+
+    if costs is not None and abstain_rate is not None:
+        raise ConfigError("--abstain-rate and --costs both say when to abstain: give one of them")
+    abstention: Abstention = AbstainByRate(ABSTAIN_RATE if abstain_rate is None else abstain_rate)
+    if costs is not None:
+        abstention = _costs(costs)
+    elif false_match_rate is None:
+        false_match_rate = FALSE_MATCH_RATE
+    return Aims(false_match_rate, abstention, base_rate)
+
+
+def _costs(text: str) -> Abstention:
+    from hedged.decisions import AbstainByCosts
+
+    try:
+        false_match, false_non_match, abstention = map(float, text.split(","))
+    except ValueError as error:
+        raise ConfigError(
+            f"--costs takes three numbers with commas between them, such as 100,1,0.5, got {text!r}"
+        ) from error
+    return AbstainByCosts(false_match, false_non_match, abstention)
+
+
+def _source(run: Path, pairs: Path | None, corrupt: bool) -> tuple[Source, str]:
+    """Scored pairs, and the fingerprint of the model that scored them."""
+    from hedged.calibrating import pairs_of_list, pairs_of_run
+    from hedged.data.pair_list import read_pair_list
+    from hedged.embedder import SHIPS
+
+    if str(run).startswith(SHIPS):
+        raise RunError(f"{run} ships with hedged, and its folder is not written to: calibrate a copy of it")
+    if pairs:
+        listed, embedder = read_pair_list(pairs), load_embedder(run)
+        return pairs_of_list(listed, embedder, str(pairs)), embedder.fingerprint()
+    config, embedder = load_run(run)
+    return pairs_of_run(config, embedder, "corrupt" if corrupt else "clean"), embedder.fingerprint()
