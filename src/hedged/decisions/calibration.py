@@ -19,7 +19,8 @@ from sklearn.isotonic import IsotonicRegression  # type: ignore[import-untyped]
 from hedged.decisions.pairs import Floats, ScoredPairs
 from hedged.errors import ValueRangeError
 
-COLDEST, HOTTEST = 1e-3, 1e6  # temperatures
+FLATTEST = 1e-6  # steepness of a temperature, of scores of size one
+DECIMALS = 9  # of probabilities that are told apart
 
 
 class Calibrator(ABC):
@@ -54,16 +55,19 @@ class Temperature(Calibrator):
     @classmethod
     def fit(cls, pairs: ScoredPairs) -> Self:
         pairs.require_enough()
-        unit = float(np.sqrt((pairs.weights * pairs.logit**2).sum())) or 1.0
-        signs, weights, scores = np.where(pairs.matches, 1.0, -1.0), pairs.weights, pairs.logit / unit
+        weights, scores = pairs.weights, pairs.logit
+        unit = float(np.sqrt((weights * scores**2).sum())) or 1.0
+        goal = np.where(pairs.matches, 1 - _least(pairs), _least(pairs))
 
         def cost(parameters: Floats) -> tuple[float, Floats]:
             """−log likelihood and its gradient in (1/T, c): convex."""
-            margin = signs * (parameters[0] * scores + parameters[1])
-            slope = -weights * signs * expit(-margin)
-            return float((weights * np.logaddexp(0, -margin)).sum()), np.array([slope @ scores, slope.sum()])
+            x = parameters[0] * scores / unit + parameters[1]
+            slope = weights * (expit(x) - goal)
+            return float((weights * (np.logaddexp(0, x) - goal * x)).sum()), np.array(
+                [slope @ scores / unit, slope.sum()]
+            )
 
-        bounds = [(unit / HOTTEST, unit / COLDEST), (None, None)]
+        bounds = [(FLATTEST, None), (None, None)]
         steepness, shift = minimize(cost, np.array([1.0, 0.0]), jac=True, bounds=bounds, method="L-BFGS-B").x
         return cls(float(unit / steepness), float(shift))
 
@@ -80,7 +84,7 @@ class Isotonic(Calibrator):
     """The rising function nearest to the pairs: straight between (`scores[i]`, `values[i]`), flat beyond the ends.
 
     Pool-adjacent-violators gives blocks of equal probability; the function goes through the middle of each, so that it
-    does not jump. No block is given a certainty: one wrong pair more is always allowed for.
+    does not jump.
 
     >>> rising = Isotonic(scores=(0.0, 2.0), values=(-1.0, 3.0))
     >>> rising.log_odds(np.array([-9.0, 1.0])), rising.inverse(1.0)
@@ -99,10 +103,9 @@ class Isotonic(Calibrator):
     @classmethod
     def fit(cls, pairs: ScoredPairs) -> Self:
         pairs.require_enough()
-        least = 1 / (2 + min(int(pairs.matches.sum()), int((~pairs.matches).sum())))
-        model = IsotonicRegression(y_min=least, y_max=1 - least)
+        model = IsotonicRegression(y_min=_least(pairs), y_max=1 - _least(pairs))
         fitted = model.fit_transform(pairs.logit, pairs.matches.astype(float), sample_weight=pairs.weights)
-        levels, block = np.unique(fitted, return_inverse=True)
+        levels, block = np.unique(fitted.round(DECIMALS), return_inverse=True)
         centres = np.bincount(block, weights=pairs.weights * pairs.logit) / np.bincount(block, weights=pairs.weights)
         return cls(tuple(centres.tolist()), tuple(logit(levels).tolist()))
 
@@ -115,6 +118,12 @@ class Isotonic(Calibrator):
         if log_odds <= self.values[0]:
             return -np.inf
         return float(np.interp(log_odds, self.values, self.scores))
+
+
+def _least(pairs: ScoredPairs) -> float:
+    """The least probability to be learnt, of a match or of none: no certainty, one wrong pair more is allowed for."""
+    matches = int(pairs.matches.sum())
+    return 1 / (2 + min(matches, len(pairs) - matches))
 
 
 def base_rate_shift(base_rate: float) -> float:

@@ -80,36 +80,49 @@ def false_match_threshold(
 @final
 @dataclass(frozen=True, eq=False)
 class _Ranked:
-    """Pairs, the highest score first."""
+    """Pairs, the highest score first, and how many pairs there are of each two identities: (blocks,)."""
 
     scores: Floats
     first: Ints
     second: Ints
+    block_first: Ints
+    block_second: Ints
+    block_sizes: Ints
 
     @classmethod
     def of(cls, pairs: ScoredPairs) -> _Ranked:
         order = np.argsort(-pairs.logit, kind="stable")
-        return cls(pairs.logit[order], pairs.first[order], pairs.second[order])
+        blocks, sizes = np.unique(pairs.first * pairs.identities + pairs.second, return_counts=True)
+        ends = np.divmod(blocks, pairs.identities)
+        return cls(pairs.logit[order], pairs.first[order], pairs.second[order], *ends, sizes)
 
-    def weights(self, drawn: Floats) -> Floats:
-        """How often each pair counts when each identity was drawn so often."""
-        weights: Floats = drawn[self.first] * np.where(self.first == self.second, 1.0, drawn[self.second])
-        return weights
+    def total(self, drawn: Floats) -> float:
+        """How many pairs there are when each identity was drawn so often."""
+        return float(self.block_sizes @ _times(self.block_first, self.block_second, drawn))
 
     def threshold(self, target: float, drawn: Floats) -> float:
         """The least score from which on a share of at most `target` lies; equal scores stay together."""
-        reached = np.cumsum(self.weights(drawn))
-        first_too_many = int(np.searchsorted(reached, target * reached[-1] * (1 + 1e-9), side="right"))
-        if first_too_many == len(self.scores):
-            return float(self.scores[-1])
-        return float(np.nextafter(self.scores[first_too_many], np.inf))
+        allowed = target * self.total(drawn) * (1 + 1e-9)
+        size = int(4 * target * len(self.scores)) + 100  # most often enough, and few of all
+        while True:
+            reached = np.cumsum(_times(self.first[:size], self.second[:size], drawn))
+            if reached[-1] > allowed:
+                return float(np.nextafter(self.scores[np.searchsorted(reached, allowed, side="right")], np.inf))
+            if size >= len(self.scores):
+                return float(self.scores[-1])
+            size *= 4
 
     def share_from(self, score: float, drawn: Floats) -> float:
         """The share of pairs with at least this score; NaN where nothing was drawn."""
-        weights = self.weights(drawn)
-        total = weights.sum()
-        accepted = len(self.scores) - np.searchsorted(self.scores[::-1], score, side="left")
-        return float(weights[:accepted].sum() / total) if total else np.nan
+        size = len(self.scores) - int(np.searchsorted(self.scores[::-1], score, side="left"))
+        total = self.total(drawn)
+        return float(_times(self.first[:size], self.second[:size], drawn).sum() / total) if total else np.nan
+
+
+def _times(first: Ints, second: Ints, drawn: Floats) -> Floats:
+    """How often each pair counts when each identity was drawn so often; a match is of one identity, not of two."""
+    times: Floats = drawn[first] * np.where(first == second, 1.0, drawn[second])
+    return times
 
 
 def _draw(draws: np.random.Generator, identities: int, size: int) -> Floats:

@@ -1,0 +1,85 @@
+"""Measure decisions on identities that they were not calibrated on, for results/decisions.
+
+    python tools/measure_decisions.py ndigit          occluded N-digit MNIST, with two of the models that ship
+    python tools/measure_decisions.py photos RUN      the held-out identities of a run on photos
+    python tools/measure_decisions.py page            the page and the figure of what was measured
+
+Each set gets a file of numbers; `--out` names another folder than results/decisions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hedged import Embedder
+from hedged.benchmarks.decisions import CHOICES, SHARES, SPLITS, Items, Trial, as_json, halves, measure, summary
+from hedged.benchmarks.decisions_page import write_page
+from hedged.data import build_ndigit, load_mnist
+from hedged.data.randomness import Purpose, keyed
+from hedged.files import make_folder, write_json
+from hedged.progress import progress
+
+RESULTS = Path(__file__).parents[1] / "results" / "decisions"
+NUMBERS = {"hedged:ndigit-2d": 100, "hedged:ndigit-3d": 400}  # numbers of which images are made, drawn by the seed
+IMAGES = {"hedged:ndigit-2d": 100, "hedged:ndigit-3d": 25}  # of each
+
+
+def measure_ndigit(name: str, out: Path) -> None:
+    """Test digits, every one of them occluded; the identities are the numbers that they read."""
+    embedder = Embedder.load(name)
+    digits = embedder.architecture.shape[2] // 28
+    numbers = keyed(0, Purpose.CLASSES).choice(10**digits, NUMBERS[name], replace=False).tolist()
+    images = build_ndigit(load_mnist("test"), digits, numbers, IMAGES[name], keyed(0, Purpose.SEEN))
+    items = Items(embedder.embed(images.corrupt(0)), images.labels.numpy(), embedder.curve)
+    said = f"{len(images):,} occluded images of {len(numbers)} numbers, composed of MNIST's test digits"
+    write(out / f"{name.removeprefix('hedged:')}.json", name, said, split(items, name))
+
+
+def split(items: Items, name: str) -> list[Trial]:
+    """The trials on random halves of the identities."""
+    trials = []
+    with progress(f"splits of {name}", SPLITS) as update:
+        for seed, (known, new) in enumerate(halves(items.labels)):
+            trials.append(measure(items.of(known), items.of(new), seed))
+            update(seed + 1)
+    return trials
+
+
+def write(path: Path, model: str, data: str, trials: list[Trial], **more: Any) -> None:
+    """A file of all numbers of a set."""
+    curves = {name: np.mean([trial.left[name] for trial in trials], axis=0).round(5).tolist() for name in CHOICES}
+    content = {
+        "command": f"python tools/measure_decisions.py {'photos RUN' if more else 'ndigit'}",
+        "model": model,
+        "data": data,
+        "machine": platform.machine(),
+        **summary(trials),
+        **more,
+        "curves": {"not_decided": SHARES.round(3).tolist(), "error": curves},
+        "trials": [as_json(trial) for trial in trials],
+    }
+    write_json(path, json.loads(json.dumps(content), parse_float=lambda x: round(float(x), 6)))
+    print(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure decisions on other identities.")
+    parser.add_argument("what", choices=["ndigit", "photos", "page"])
+    parser.add_argument("run", nargs="?", type=Path, help="a run on photos")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    given = parser.parse_args()
+    make_folder(given.out)
+    if given.what == "ndigit":
+        for name in NUMBERS:
+            measure_ndigit(name, given.out)
+    write_page(given.out)
+
+
+if __name__ == "__main__":
+    main()
