@@ -15,10 +15,8 @@ import platform
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hedged import Embedder
-from hedged.benchmarks.decisions import CHOICES, SHARES, SPLITS, Items, Trial, as_json, halves, measure, summary
+from hedged.benchmarks.decisions import SPLITS, Items, Trial, as_json, curves, halves, measure, summary
 from hedged.benchmarks.decisions_page import write_page
 from hedged.data import build_ndigit, load_mnist
 from hedged.data.randomness import Purpose, keyed
@@ -53,7 +51,6 @@ def split(items: Items, name: str) -> list[Trial]:
 
 def write(path: Path, model: str, data: str, trials: list[Trial], **more: Any) -> None:
     """A file of all numbers of a set."""
-    curves = {name: np.mean([trial.left[name] for trial in trials], axis=0).round(5).tolist() for name in CHOICES}
     content = {
         "command": f"python tools/measure_decisions.py {'photos RUN' if more else 'ndigit'}",
         "model": model,
@@ -61,10 +58,10 @@ def write(path: Path, model: str, data: str, trials: list[Trial], **more: Any) -
         "machine": platform.machine(),
         **summary(trials),
         **more,
-        "curves": {"not_decided": SHARES.round(3).tolist(), "error": curves},
+        "curves": curves(trials),
         "trials": [as_json(trial) for trial in trials],
     }
-    write_json(path, json.loads(json.dumps(content), parse_float=lambda x: round(float(x), 6)))
+    write_json(path, json.loads(json.dumps(content), parse_float=lambda x: round(float(x), 5)))
     print(path)
 
 

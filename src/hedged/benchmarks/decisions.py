@@ -17,7 +17,7 @@ from scipy.spatial import KDTree
 from scipy.special import expit
 
 from hedged.curve import MatchCurve
-from hedged.decisions import ScoredPairs, choose, false_match_threshold, kind_name, quality
+from hedged.decisions import Quality, ScoredPairs, choose, false_match_threshold, kind_name, quality
 from hedged.distributions import Distribution
 from hedged.match import match_logit, self_mismatch
 from hedged.metrics import Pairs, balanced_pairs, reject_curve, score_pairs
@@ -73,6 +73,7 @@ class Trial:
     high: float
     error: float
     left: dict[str, list[float]]
+    bins: dict[str, list[float]]  # of reliability: predicted and observed, before and after
 
     @property
     def inside(self) -> bool:
@@ -98,7 +99,7 @@ def measure(known: Items, new: Items, seed: int = 0) -> Trial:
     tested = new.scored(there)
     choice = choose(here)
     log_odds = choice.calibrator.log_odds(tested.logit)
-    after = quality(log_odds, tested)
+    before, after = quality(tested.logit, tested), quality(log_odds, tested)
     aimed = false_match_threshold(here, TARGET)
     accepted = tested.logit[~tested.matches] >= aimed.score
     right = (log_odds >= 0) == tested.matches
@@ -107,8 +108,9 @@ def measure(known: Items, new: Items, seed: int = 0) -> Trial:
         for name, reason in _reasons(new, there, log_odds, seed).items()
     }
     return Trial(
-        kind_name(type(choice.calibrator)), quality(tested.logit, tested).ece, after.ece, after.brier, after.nll,
+        kind_name(type(choice.calibrator)), before.ece, after.ece, after.brier, after.nll,
         aimed.score, float(accepted.mean()), aimed.rates.low, aimed.rates.high, float(1 - right.mean()), left,
+        _bins("before", before) | _bins("after", after),
     )  # fmt: skip
 
 
@@ -136,6 +138,21 @@ def _curve(reason: Array, right: NDArray[np.bool_]) -> tuple[Array, Array]:
     return curve.rejected, curve.error
 
 
+def _bins(when: str, found: Quality) -> dict[str, list[float]]:
+    bins = found.reliability
+    return {f"predicted {when}": bins.predicted.tolist(), f"observed {when}": bins.observed.tolist()}
+
+
+def curves(trials: list[Trial]) -> dict[str, Any]:
+    """What the figure shows, averaged over the splits: reliability, and the error by the share not decided."""
+    kinds = trials[0].bins
+    return {
+        "reliability": {name: np.mean([trial.bins[name] for trial in trials], axis=0).tolist() for name in kinds},
+        "not_decided": SHARES.tolist(),
+        "error": {name: np.mean([trial.left[name] for trial in trials], axis=0).tolist() for name in CHOICES},
+    }
+
+
 def summary(trials: list[Trial]) -> dict[str, Any]:
     """Means over the splits, and how many of them kept their word."""
     left = {name: float(np.mean([trial.at(name) for trial in trials])) for name in CHOICES}
@@ -153,5 +170,7 @@ def summary(trials: list[Trial]) -> dict[str, Any]:
 
 
 def as_json(trial: Trial) -> dict[str, Any]:
-    """A trial in plain numbers."""
-    return asdict(trial) | {"inside": trial.inside, "left": {name: trial.at(name) for name in CHOICES}}
+    """A trial in plain numbers, without its curves."""
+    content = asdict(trial) | {"inside": trial.inside, "left": {name: trial.at(name) for name in CHOICES}}
+    del content["bins"]
+    return content
