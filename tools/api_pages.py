@@ -30,7 +30,8 @@ PAGES: dict[str, tuple[str, ...]] = {
     "embedder": ("embedder",),
     "data": ("data",),
     "training": ("training", "training.config", "training.data_config"),
-    "evaluation": ("evaluation", "decisions"),
+    "evaluation": ("evaluation",),
+    "decisions": ("decisions",),
     "metrics": ("metrics",),
     "errors": ("errors",),
 }

@@ -144,10 +144,8 @@ def _bins(when: str, found: Quality) -> dict[str, list[float]]:
 
 
 def curves(trials: list[Trial]) -> dict[str, Any]:
-    """What the figure shows, averaged over the splits: reliability, and the error by the share not decided."""
-    kinds = trials[0].bins
+    """The error by the share of pairs not decided, averaged over the splits."""
     return {
-        "reliability": {name: np.mean([trial.bins[name] for trial in trials], axis=0).tolist() for name in kinds},
         "not_decided": SHARES.tolist(),
         "error": {name: np.mean([trial.left[name] for trial in trials], axis=0).tolist() for name in CHOICES},
     }
@@ -170,7 +168,5 @@ def summary(trials: list[Trial]) -> dict[str, Any]:
 
 
 def as_json(trial: Trial) -> dict[str, Any]:
-    """A trial in plain numbers, without its curves."""
-    content = asdict(trial) | {"inside": trial.inside, "left": {name: trial.at(name) for name in CHOICES}}
-    del content["bins"]
-    return content
+    """A trial in plain numbers; of the curves, what is left at the share in question."""
+    return asdict(trial) | {"inside": trial.inside, "left": {name: trial.at(name) for name in CHOICES}}

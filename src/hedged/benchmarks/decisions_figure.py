@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from hedged.benchmarks.decisions import ABSTAIN, CHOICES, TARGET
 from hedged.paper.style import COLOURS, FULL, HEDGED, INK, POINT, SMALL, TEXT, labels, panels, title
-from hedged.report.canvas import FAINT, MUTED
+from hedged.report.canvas import FAINT
 
 LINES = dict(zip(CHOICES, (HEDGED, "#D55E00", "#E69F00", POINT, "#009E73", "#CC79A7"), strict=True))
 STYLES = dict(zip(CHOICES, ("-", "-", "-", "-", ":", ":"), strict=True))
@@ -21,7 +21,7 @@ def draw(sets: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Reliability, false-match rates in their intervals, and error against abstention, by the name of the set."""
     figure, axes = panels(len(sets), 3, height=FULL * 0.36 * len(sets) + 0.1)
     for row, (name, content) in zip(axes, sets.items(), strict=True):
-        _reliability(row[0], content["curves"]["reliability"])
+        _reliability(row[0], [trial["bins"] for trial in content["trials"]])
         _rates(row[1], content["trials"])
         _abstention(row[2], content["curves"])
         row[0].annotate(
@@ -37,17 +37,17 @@ def draw(sets: Mapping[str, Mapping[str, Any]]) -> Figure:
     for panel, text in zip(axes[0], ("probabilities come true", "false-match rates", "not deciding"), strict=True):
         title(panel, text)
     axes[0, 2].legend(frameon=False, fontsize=SMALL - 1, labelcolor=INK, handlelength=1.4, labelspacing=0.25)
-    axes[0, 0].legend(frameon=False, fontsize=SMALL, labelcolor=INK, handlelength=1.0, loc="upper left")
+    axes[0, 0].legend(frameon=False, fontsize=SMALL, labelcolor=INK, handlelength=1.2, loc="lower right")
     return figure
 
 
-def _reliability(axes: Axes, bins: Mapping[str, list[float]]) -> None:
-    axes.plot([0, 1], [0, 1], color=FAINT, linewidth=1.0)
-    for when, colour, mark in (("before", COLOURS["corrupt"], "s"), ("after", COLOURS["clean"], "o")):
-        axes.plot(
-            bins[f"predicted {when}"], bins[f"observed {when}"], color=colour, marker=mark, markersize=3, linewidth=0.8,
-            label=when, clip_on=False,
-        )  # fmt: skip
+def _reliability(axes: Axes, trials: list[Mapping[str, list[float]]]) -> None:
+    """A line for each split, before and after."""
+    axes.plot([0, 1], [0, 1], color=INK, linewidth=0.6, zorder=3)
+    for when, colour in (("before", COLOURS["corrupt"]), ("after", COLOURS["clean"])):
+        for bins in trials:
+            axes.plot(bins[f"predicted {when}"], bins[f"observed {when}"], color=colour, linewidth=0.8, alpha=0.35)
+        axes.plot([], [], color=colour, label=when)
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
     labels(axes, "match probability", "share that match")
@@ -61,11 +61,10 @@ def _rates(axes: Axes, trials: list[Mapping[str, Any]]) -> None:
         colour = COLOURS["clean"] if trial["inside"] else COLOURS["corrupt"]
         axes.plot([trial["low"], trial["high"]], [k, k], color=colour, alpha=0.4, linewidth=2.4, solid_capstyle="butt")
         axes.plot(trial["false_match_rate"], k, "o", color=colour, markersize=3)
-    inside = f"{sum(bool(trial['inside']) for trial in trials)} of {len(trials)} inside"
+    inside = sum(bool(trial["inside"]) for trial in trials)
     axes.set_yticks([])
     axes.set_xlim(0, max(0.02, *(1.08 * max(trial["high"], trial["false_match_rate"]) for trial in trials)))
-    axes.text(0.98, 0.04, inside, fontsize=SMALL, color=MUTED, ha="right", transform=axes.transAxes)
-    labels(axes, f"aimed at {TARGET:g} on other identities", f"{len(trials)} splits")
+    labels(axes, f"aimed at {TARGET:g}: {inside} of {len(trials)} inside", "splits")
 
 
 def _abstention(axes: Axes, curves: Mapping[str, Any]) -> None:
