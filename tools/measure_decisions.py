@@ -15,13 +15,19 @@ import platform
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hedged import Embedder
 from hedged.benchmarks.decisions import SPLITS, Items, Trial, as_json, curves, halves, measure, summary
 from hedged.benchmarks.decisions_page import write_page
+from hedged.cli.runs import load_run
 from hedged.data import build_ndigit, load_mnist
 from hedged.data.randomness import Purpose, keyed
+from hedged.errors import DataError
+from hedged.evaluation import Evaluation
 from hedged.files import make_folder, write_json
 from hedged.progress import progress
+from hedged.training import build_data
 
 RESULTS = Path(__file__).parents[1] / "results" / "decisions"
 NUMBERS = {"hedged:ndigit-2d": 100, "hedged:ndigit-3d": 400}  # numbers of which images are made, drawn by the seed
@@ -37,6 +43,22 @@ def measure_ndigit(name: str, out: Path) -> None:
     items = Items(embedder.embed(images.corrupt(0)), images.labels.numpy(), embedder.curve)
     said = f"{len(images):,} occluded images of {len(numbers)} numbers, composed of MNIST's test digits"
     write(out / f"{name.removeprefix('hedged:')}.json", name, said, split(items, name))
+
+
+def measure_photos(run: Path, name: str, out: Path) -> None:
+    """Photos of the identities that a run was not trained on: halves of the test ones, and validation against test."""
+    config, embedder = load_run(run)
+    data = build_data(config)
+    if data.validation is None:
+        raise DataError(f"{run} kept no identities for validation, which are calibrated on: train with some held out")
+    known, new = (
+        Items(Evaluation(embedder, part).embeddings["clean"], part.labels.numpy(), embedder.curve)
+        for part in (data.validation, next(iter(data.test.values())))
+    )
+    said = f"{len(new.labels):,} photos of {len(np.unique(new.labels))} identities that were not trained on"
+    whole = as_json(measure(known, new)) | {"identities": len(np.unique(known.labels))}
+    model = f"{embedder.architecture.backbone}, trained with config {embedder.notes.get('fingerprint')}"
+    write(out / f"{name}.json", model, said, split(new, name), validation=whole)
 
 
 def split(items: Items, name: str) -> list[Trial]:
@@ -69,12 +91,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure decisions on other identities.")
     parser.add_argument("what", choices=["ndigit", "photos", "page"])
     parser.add_argument("run", nargs="?", type=Path, help="a run on photos")
+    parser.add_argument("--name", default="dogs", help="of the file of numbers")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     make_folder(given.out)
     if given.what == "ndigit":
         for name in NUMBERS:
             measure_ndigit(name, given.out)
+    elif given.what == "photos":
+        measure_photos(given.run, given.name, given.out)
     write_page(given.out)
 
 

@@ -40,11 +40,9 @@ class Items:
     curve: MatchCurve
 
     def of(self, identities: NDArray[np.int64]) -> Items:
+        """The items of these identities."""
         rows = np.flatnonzero(np.isin(self.labels, identities))
         return Items(self.z[torch.from_numpy(rows)], self.labels[rows], self.curve)
-
-    def pairs(self, seed: int) -> Pairs:
-        return balanced_pairs(self.labels, PAIRS, seed)
 
     def scored(self, pairs: Pairs) -> ScoredPairs:
         """Log-odds of pairs of these images, with their identities."""
@@ -93,9 +91,10 @@ def halves(labels: NDArray[np.int64], splits: int = SPLITS) -> Iterator[tuple[ND
         yield order[: len(names) // 2], order[len(names) // 2 :]
 
 
-def measure(known: Items, new: Items, seed: int = 0) -> Trial:
-    """Calibrate on some items, then measure on items of other identities."""
-    here, there = known.scored(known.pairs(seed)), new.pairs(seed + SPLITS)
+def measure(known: Items, new: Items, seed: int = 0, count: int = PAIRS) -> Trial:
+    """Calibrate on `count` pairs of some items, then measure on as many of other identities."""
+    here = known.scored(balanced_pairs(known.labels, count, seed))
+    there = balanced_pairs(new.labels, count, seed + SPLITS)
     tested = new.scored(there)
     choice = choose(here)
     log_odds = choice.calibrator.log_odds(tested.logit)
