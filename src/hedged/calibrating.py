@@ -7,15 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
-import numpy as np
-import torch
-
-from hedged.data.pair_list import PairList
-from hedged.decisions import Calibration, ScoredPairs, identities_of_list
+from hedged.data import PairList
+from hedged.decisions import Calibration, ScoredPairs, decide_listed, identities_of_list
 from hedged.embedder import Embedder
 from hedged.evaluation import Condition, Evaluation
 from hedged.files import write_atomically
-from hedged.match import match_logit
 from hedged.metrics import balanced_pairs
 from hedged.report.reliability import reliability_figure
 from hedged.training import Config, build_data
@@ -56,16 +52,11 @@ def pairs_of_run(config: Config, embedder: Embedder, condition: Condition = "cle
     return Source(pairs, f"{condition} {name} images of {images.source}")
 
 
-@torch.no_grad()
 def pairs_of_list(listed: PairList, embedder: Embedder, name: str) -> Source:
-    """The pairs of a list, scored; whom they show follows from which of them match."""
-    images = sorted({*listed.first, *listed.second})
-    row = {path: k for k, path in enumerate(images)}
-    z = embedder.embed(images)
-    first, second = (torch.tensor([row[path] for path in side]) for side in (listed.first, listed.second))
-    scores = match_logit(z[first], z[second], embedder.curve).double().numpy()
-    identities = identities_of_list(first.numpy(), second.numpy(), np.array(listed.same))
-    return Source(ScoredPairs.of(scores, *identities), f"listed in {name}")
+    """The pairs of a list, scored; whom they show follows from which of them match. Broken files are named."""
+    found = decide_listed(embedder, listed)
+    identities = identities_of_list(found.pairs.first, found.pairs.second, found.pairs.matches)
+    return Source(ScoredPairs.of(found.scores, *identities), f"listed in {name}")
 
 
 def save_calibration(found: Calibration, folder: Path, words: str) -> Path:

@@ -19,8 +19,9 @@ from scipy.special import expit
 from hedged.curve import MatchCurve
 from hedged.decisions import Quality, ScoredPairs, choose, false_match_threshold, kind_name, quality
 from hedged.distributions import Distribution
-from hedged.match import match_logit, self_mismatch
-from hedged.metrics import Pairs, balanced_pairs, reject_curve, score_pairs
+from hedged.evaluation import match_scores
+from hedged.match import self_mismatch
+from hedged.metrics import Pairs, balanced_pairs, reject_curve
 
 Array = NDArray[np.float64]
 
@@ -46,13 +47,8 @@ class Items:
 
     def scored(self, pairs: Pairs) -> ScoredPairs:
         """Log-odds of pairs of these images, with their identities."""
-
-        def score(i: NDArray[np.intp], j: NDArray[np.intp]) -> Array:
-            with torch.no_grad():
-                logits = match_logit(self.z[torch.from_numpy(i)], self.z[torch.from_numpy(j)], self.curve)
-            return logits.double().numpy()
-
-        return ScoredPairs.of(score_pairs(pairs, score), self.labels[pairs.first], self.labels[pairs.second])
+        scores = match_scores(pairs, self.z, self.curve)
+        return ScoredPairs.of(scores, self.labels[pairs.first], self.labels[pairs.second])
 
 
 @final

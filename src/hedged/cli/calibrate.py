@@ -29,7 +29,15 @@ def calibrate(
     run: Run,
     pairs: Annotated[
         Path | None,
-        typer.Option("--pairs", metavar="FILE", help="Labelled pairs; if not given, the run's own validation images."),
+        typer.Option(
+            "--pairs",
+            metavar="FILE",
+            help="Labelled pairs: LFW's pairs.txt, or .csv or .parquet with pathA, pathB and same. [validation images]",
+        ),
+    ] = None,
+    images: Annotated[
+        Path | None,
+        typer.Option("--images", metavar="DIR", help="Where the paths in FILE start. [the folder of FILE]"),
     ] = None,
     corrupt: Annotated[
         bool, typer.Option("--corrupt", help="Of the run's own images, take the corrupt twins.")
@@ -64,7 +72,7 @@ def calibrate(
     if pairs and corrupt:
         raise ConfigError("--corrupt is for the run's own images and --pairs for others: give one of them")
     aims = _aims(false_match_rate, abstain_rate, costs, base_rate)
-    source, fingerprint = _source(run, pairs, corrupt)
+    source, fingerprint = _source(run, pairs, images, corrupt)
     found = find(source.pairs, fingerprint, aims)
     path = save_calibration(found, run, source.words)
     if json:
@@ -100,16 +108,16 @@ def _costs(text: str) -> Abstention:
     return AbstainByCosts(false_match, false_non_match, abstention)
 
 
-def _source(run: Path, pairs: Path | None, corrupt: bool) -> tuple[Source, str]:
+def _source(run: Path, pairs: Path | None, images: Path | None, corrupt: bool) -> tuple[Source, str]:
     """Scored pairs, and the fingerprint of the model that scored them."""
     from hedged.calibrating import pairs_of_list, pairs_of_run
-    from hedged.data.pair_list import read_pair_list
+    from hedged.data import read_pairs
     from hedged.embedder import SHIPS
 
     if str(run).startswith(SHIPS):
         raise RunError(f"{run} ships with hedged, and its folder is not written to: calibrate a copy of it")
     if pairs:
-        listed, embedder = read_pair_list(pairs), load_embedder(run)
+        listed, embedder = read_pairs(pairs, images), load_embedder(run)
         return pairs_of_list(listed, embedder, str(pairs)), embedder.fingerprint()
     config, embedder = load_run(run)
     return pairs_of_run(config, embedder, "corrupt" if corrupt else "clean"), embedder.fingerprint()
