@@ -182,5 +182,5 @@ def test_a_fingerprint_tells_models_apart(embedder: Embedder, tmp_path: Path) ->
     embedder.notes = {"steps": 5}
     assert embedder.fingerprint() == mine
     with torch.no_grad():
-        embedder.curve.bias += 1e-6
+        embedder.curve.bias.add_(1e-6)
     assert embedder.fingerprint() != mine

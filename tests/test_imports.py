@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "architecture": {"backbones", "heads"},
     "embedder": {"architecture", "curve", "data", "distributions", "heads", "match"},
     "evaluation": {"curve", "data", "distributions", "embedder", "match", "metrics", "ranking"},
-    "decisions": {"data", "embedder", "evaluation", "metrics"},
+    "decisions": {"data", "distributions", "embedder", "evaluation", "match", "metrics"},
     "training": {"architecture", "backbones", "curve", "data", "distributions", "embedder", "losses", "match"},
 }
 EVERYWHERE = {"errors", "files", "progress"}
