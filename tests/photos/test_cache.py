@@ -40,6 +40,10 @@ def test_it_is_done_once_and_again_when_a_file_or_the_size_changes(
         assert count == wanted
     os.utime(paths[0], (1, 1))
     decode_all(paths, 20, tmp_path / "cache")
+    assert count == 12  # what counts is the content
+    paths[0].write_bytes(paths[0].read_bytes()[::-1])
+    os.utime(paths[0], (1, 1))
+    decode_all(paths, 20, tmp_path / "cache")
     assert count == 18
 
 

@@ -38,7 +38,7 @@ class Decoded:
 def decode_all(paths: Sequence[Path], side: int, cache: Path | None = None) -> Decoded:
     """The middle squares of all photos, from the cache if these files were decoded before.
 
-    They are known by path, size and time of change. The cache is `cache`, else $HEDGED_CACHE/photos, else hedged/photos
+    They are known by path and content. The cache is `cache`, else $HEDGED_CACHE/photos, else hedged/photos
     in the user's cache; to delete it costs no more than decoding again.
     """
     folder = (cache or cache_folder("photos")) / _key(paths, side)
@@ -57,14 +57,19 @@ def decode_all(paths: Sequence[Path], side: int, cache: Path | None = None) -> D
 def _key(paths: Sequence[Path], side: int) -> str:
     """A hash that changes with any of the files."""
     digest = hashlib.sha256(f"{FORMAT} {side}".encode())
-    for path in paths:
-        try:
-            state = path.stat()
-            known = (os.path.abspath(path), state.st_size, state.st_mtime_ns)
-        except OSError:  # missing: to be reported among the broken
-            known = (os.path.abspath(path), -1, -1)
-        digest.update(repr(known).encode())
+    with ThreadPoolExecutor(cores()) as pool:
+        for path, content in zip(paths, pool.map(_content, paths), strict=True):
+            digest.update(repr((os.path.abspath(path), content)).encode())
     return digest.hexdigest()[:24]
+
+
+def _content(path: Path) -> str:
+    """A hash of a file's bytes; of a file that cannot be read, which is to be reported among the broken, nothing."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "blake2b").hexdigest()
+    except OSError:
+        return ""
 
 
 def _fill(folder: Path, paths: Sequence[Path], side: int) -> None:
