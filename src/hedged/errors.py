@@ -31,6 +31,10 @@ class RunError(HedgedError, OSError):
     """A run folder, model or checkpoint that cannot be read, written or trusted."""
 
 
+class StoreError(HedgedError, OSError):
+    """A store of embeddings that cannot be reached, read, written or trusted."""
+
+
 class TrainingError(HedgedError, RuntimeError):
     """Training that cannot go on, such as a loss that is no longer finite."""
 

@@ -1,0 +1,14 @@
+"""Stores of embeddings, and search in them by match probability."""
+
+from hedged.search.embedded import EmbeddedIndex as EmbeddedIndex
+from hedged.search.first_stage import Plan as Plan
+from hedged.search.index import Index as Index
+from hedged.search.results import Hit as Hit
+from hedged.search.rows import Batch as Batch
+from hedged.search.rows import Described as Described
+from hedged.search.rows import Header as Header
+from hedged.search.rows import Rows as Rows
+from hedged.search.sqlite import SqliteStore as SqliteStore
+from hedged.search.store import Store as Store
+from hedged.search.where import Where as Where
+from hedged.search.where import parse_where as parse_where
