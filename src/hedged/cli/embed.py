@@ -57,7 +57,7 @@ def embed(
         kind, (names, vectors) = "vector", read_rows(images, embedder.architecture.shape[0])
         z = embedder.embed(vectors)
     else:
-        paths = [path for image in images for path in _files(image)]
+        paths = [path for image in images for path in files_of(image)]
         kind, (z, names) = "image", _embed(embedder, paths, skip_broken)
     columns = columns_of(embedder, z, names)
     write_columns(out, columns)
@@ -67,7 +67,7 @@ def embed(
         print(f"embedded {len(names):,} {kind}{'s' * (len(names) != 1)} into {out}")
 
 
-def _files(path: Path) -> list[Path]:
+def files_of(path: Path) -> list[Path]:
     """An image itself; of a folder, the images in it and in the folders below."""
     if not path.is_dir():
         return [path]

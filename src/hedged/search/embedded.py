@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hedged.errors import RunError
 from hedged.search.first_stage import FirstStage, Means, Plan
-from hedged.search.index import Index
+from hedged.search.index import EF_SEARCH, Index
 from hedged.search.index_file import IndexFile, file_of, read_index_file, write_index_file
 from hedged.search.ranking import Candidates
 from hedged.search.rows import Header, Keys, Packed
@@ -34,8 +34,8 @@ class EmbeddedIndex(Index):
     past, the index is built from the store.
     """
 
-    def __init__(self, store: SqliteStore, plan: Plan | None = None) -> None:
-        self._store = store
+    def __init__(self, store: SqliteStore, plan: Plan | None = None, ef_search: int = EF_SEARCH) -> None:
+        self._store, self._ef_search = store, ef_search
         kept = read_index_file(file_of(store.path), store.header)
         self._is_kept = kept is not None and plan in (None, kept.plan) and store.has_been(kept.state)
         self._changed = 0
@@ -82,7 +82,7 @@ class EmbeddedIndex(Index):
         write_index_file(file_of(self._store.path), content)
         self._is_kept, self._changed = True, 0
 
-    def save_if_worth(self) -> None:
+    def keep(self) -> None:
         """Write the file if there is none of this plan or much has changed; where none can be written, do without."""
         if not self._is_kept or self._changed > WORTH * max(len(self._keys), 1):
             with suppress(RunError):
@@ -102,7 +102,7 @@ class EmbeddedIndex(Index):
         """Places of the rows nearest to any component of each probe, by any component of theirs."""
         components = self._store.header.components
         passing = None if allowed is None else np.repeat(allowed, components)
-        found = self._stage.nearest(means.reshape(-1, means.shape[-1]), count * components, passing)
+        found = self._stage.nearest(means.reshape(-1, means.shape[-1]), count * components, passing, self._ef_search)
         return np.where(found >= 0, found // components, -1).reshape(len(means), -1)
 
     def _reset(self) -> None:

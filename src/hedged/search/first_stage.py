@@ -28,13 +28,12 @@ class Plan:
     kind: Kind = "exact"
     links: int = 32  # of a graph, for each vector
     ef_construction: int = 80  # how far a graph looks around for them
-    ef_search: int = 200  # how far a search in a graph looks around
     lists_searched: int = 16  # of the lists, for each probe
 
     def __post_init__(self) -> None:
         if self.kind not in ("exact", "hnsw", "ivf"):
             raise ConfigError(f"there is no first stage {self.kind!r}: choose exact, hnsw or ivf")
-        for name in ("links", "ef_construction", "ef_search", "lists_searched"):
+        for name in ("links", "ef_construction", "lists_searched"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is at least 1, got {getattr(self, name)}")
 
@@ -62,18 +61,23 @@ class FirstStage:
     def add(self, vectors: Means) -> None:
         self._index.add(np.ascontiguousarray(vectors))
 
-    def nearest(self, probes: Means, count: int, allowed: NDArray[np.bool_] | None) -> Keys:
-        """Positions of the vectors nearest to each probe `(N, D)`, of those allowed `(M,)`: `(N, count)`, or −1."""
+    def nearest(self, probes: Means, count: int, allowed: NDArray[np.bool_] | None, ef_search: int) -> Keys:
+        """Positions of the vectors nearest to each probe `(N, D)`, of those allowed `(M,)`: `(N, count)`, or −1.
+
+        In a graph, `ef_search` is how far to look around, at least `count`; elsewhere it means nothing.
+        """
         found: Keys = self._index.search(
-            np.ascontiguousarray(probes), min(count, self._index.ntotal), params=self._parameters(count, allowed)
+            np.ascontiguousarray(probes),
+            min(count, self._index.ntotal),
+            params=self._parameters(max(ef_search, count), allowed),
         )[1]
         return found
 
-    def _parameters(self, count: int, allowed: NDArray[np.bool_] | None) -> Any:
+    def _parameters(self, ef_search: int, allowed: NDArray[np.bool_] | None) -> Any:
         faiss = import_faiss()
         chosen = {} if allowed is None else {"sel": faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))}
         if self._plan.kind == "hnsw":
-            return faiss.SearchParametersHNSW(efSearch=max(self._plan.ef_search, count), **chosen)
+            return faiss.SearchParametersHNSW(efSearch=ef_search, **chosen)
         if self._plan.kind == "ivf":
             return faiss.SearchParametersIVF(nprobe=self._plan.lists_searched, **chosen)
         return faiss.SearchParameters(**chosen) if chosen else None

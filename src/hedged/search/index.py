@@ -19,6 +19,7 @@ from hedged.search.store import Store
 from hedged.search.where import Filter
 
 CANDIDATES = 500  # of the first stage: recall@10 of 0.995 in a million (docs/search.md)
+EF_SEARCH = 200  # how far a search in a graph looks around, unless told
 OF_EACH = 10  # candidates for each match that is asked for, if that is more
 
 
@@ -81,6 +82,10 @@ class Index(ABC):
             )
         if k < 1 or (candidates is not None and candidates < 1):
             raise ValueRangeError(f"k and candidates are at least 1, got k={k} and candidates={candidates}")
+
+    @abstractmethod
+    def keep(self) -> None:
+        """Keep on disk what would take long to build again, where it can be kept."""
 
     @abstractmethod
     def _candidates(self, means: Means, count: int, where: Filter) -> Candidates:

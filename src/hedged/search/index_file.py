@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from hedged.errors import HedgedError
 from hedged.files import write_atomically
@@ -41,7 +41,8 @@ def write_index_file(path: Path, index: IndexFile) -> None:
     if index.stage is not None:
         tensors["stage"] = index.stage.content()
     metadata = {"format": FORMAT, "plan": json.dumps(asdict(index.plan)), "state": json.dumps(index.state)}
-    write_atomically(path, lambda part: save_file(tensors, part, metadata))
+    content = save(tensors, metadata)
+    write_atomically(path, lambda part: part.write_bytes(content))
 
 
 def read_index_file(path: Path, header: Header) -> IndexFile | None:

@@ -60,13 +60,18 @@ class Header:
         """Embeddings of packed rows, `(n, width)`."""
         return KINDS[self.kind].unpack(torch.from_numpy(packed), self.dim)
 
-    def check(self, z: Distribution, fingerprint: str) -> None:
-        """Refuse embeddings of another model, kind or dimension."""
+    def check_model(self, fingerprint: str) -> None:
+        """Refuse another model than the one that made the embeddings."""
         if fingerprint != self.fingerprint:
             raise DataError(
-                f"these embeddings were made by the model {fingerprint}, those of this store by {self.fingerprint}: "
-                "embeddings of two models cannot be compared. Use that model, or build a new store"
+                f"these embeddings are of the model {fingerprint}, those of this store of {self.fingerprint}: "
+                "embeddings of two models cannot be compared. Use the model that the store was built with, or build a "
+                "new store"
             )
+
+    def check(self, z: Distribution, fingerprint: str) -> None:
+        """Refuse embeddings of another model, kind or dimension."""
+        self.check_model(fingerprint)
         components = z.parts()[0].shape[-2]
         if (type(z), z.dim, components) != (KINDS[self.kind], self.dim, self.components) or len(z.batch_shape) != 1:
             raise ShapeError(

@@ -141,6 +141,10 @@ class SqliteStore(Store):
             rows = self._all(f"SELECT key, id, label, metadata FROM item WHERE key IN {GIVEN}", given)
         return {key: _described(*row) for key, *row in rows}
 
+    def label_count(self) -> int:
+        with self.reading():
+            return int(self._all("SELECT count(DISTINCT label) FROM item")[0][0])
+
     def metadata_keys(self) -> list[str]:
         with self.reading():
             return [name for (name,) in self._all("SELECT DISTINCT name FROM tag ORDER BY name")]
@@ -176,7 +180,6 @@ class SqliteStore(Store):
             return _keys_of(self._all("SELECT key FROM removed WHERE changed > ?", change))
 
     def verify(self) -> None:
-        """Read everything, and raise an error if anything is not as it was written."""
         with self.reading():
             (found,) = self._all("PRAGMA integrity_check(1)")[0]
             stored = self._all(EVERY_TAG)

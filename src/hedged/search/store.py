@@ -77,6 +77,14 @@ class Store(ABC):
         """What is told of the rows with these keys; those that were removed are left out."""
 
     @abstractmethod
+    def label_count(self) -> int:
+        """How many different labels there are."""
+
+    @abstractmethod
+    def verify(self) -> None:
+        """Read everything, and raise an error if anything is not as it was written."""
+
+    @abstractmethod
     def metadata_keys(self) -> list[str]:
         """The keys that the metadata of some row have."""
 

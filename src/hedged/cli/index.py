@@ -1,0 +1,204 @@
+"""`hedged index`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hedged.cli.embed import files_of
+from hedged.cli.output import Json, examples, print_json, print_table
+from hedged.cli.runs import Model, load_embedder
+from hedged.cli.stores import Images, StoreName, Wheres, check_model, embedded, filters, name_of
+from hedged.cli.tables import Told, read_table
+from hedged.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from hedged.distributions import Distribution
+    from hedged.embedder import Embedder
+    from hedged.search import Rows, Store
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+FolderLabels = Annotated[
+    bool, typer.Option("--folder-labels", help="The name of the folder that an image is in is its label.")
+]
+Metadata = Annotated[
+    Path | None,
+    typer.Option(
+        "--metadata", metavar="F", help="A .csv or .jsonl with columns id (the image), label, and any others."
+    ),
+]
+
+
+class Stage(StrEnum):
+    """How the first stage looks for candidates."""
+
+    EXACT = "exact"
+    HNSW = "hnsw"
+    IVF = "ivf"
+
+
+@app.callback()
+def index() -> None:
+    """Stores of embeddings to search and identify in."""
+
+
+@app.command(
+    "build",
+    epilog=examples(
+        "hedged index build runs/demo digits.db photos/",
+        "hedged index build runs/dogs dogs.db photos/ --folder-labels --first-stage hnsw",
+        "hedged index build runs/dogs 'postgresql://localhost/dogs#gallery' photos/ --metadata photos.csv",
+    ),
+)
+def build(
+    run: Model,
+    location: StoreName,
+    images: Images,
+    folder_labels: FolderLabels = False,
+    metadata: Metadata = None,
+    first_stage: Annotated[
+        Stage, typer.Option("--first-stage", help="exact looks at all means; hnsw and ivf are quicker, and miss some.")
+    ] = Stage.EXACT,
+    json: Json = False,
+) -> None:
+    """Embed images into a new store, and build its index.
+
+    A store is one SQLite file. Rows that are shown as done stay, whatever happens; go on with `hedged index add`.
+    """
+    from hedged.search import Header, Plan, create_store, open_index
+
+    refuse_existing(location)
+    embedder = load_embedder(run)
+    paths, told = _given(images, metadata)
+    store: Store | None = None
+    try:
+        for some, z in embedded(embedder, paths):
+            if store is None:  # only now: an image that cannot be read leaves no empty store behind
+                store = create_store(location, Header.of(embedder))
+            store.add(_rows(embedder, some, z, told, folder_labels))
+        assert store is not None  # there is at least one image
+        open_index(store, Plan(first_stage.value)).keep()
+        _report(store, f"stored {len(paths):,} embeddings in {store.name}", {"added": len(paths)}, json)
+    finally:
+        if store is not None:
+            store.close()
+
+
+def refuse_existing(location: str) -> None:
+    """Say no before any work is done if there is a file; a server is asked later."""
+    if "://" not in location and Path(location).exists():
+        raise DataError(f"{location} exists already: add to it with `hedged index add`, or choose another file")
+
+
+@app.command(
+    "add",
+    epilog=examples(
+        "hedged index add runs/demo digits.db more/", "hedged index add runs/demo digits.db photos/ --replace"
+    ),
+)
+def add(
+    run: Model,
+    location: StoreName,
+    images: Images,
+    folder_labels: FolderLabels = False,
+    metadata: Metadata = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace rows whose ids are there already.")] = False,
+    json: Json = False,
+) -> None:
+    """Embed images and add them to a store. The ids of the rows are the paths, as given."""
+    from hedged.search import open_store
+
+    embedder = load_embedder(run)
+    paths, told = _given(images, metadata)
+    with open_store(location) as store:
+        check_model(store, embedder)
+        done = 0
+        for some, z in embedded(embedder, paths):
+            rows = _rows(embedder, some, z, told, folder_labels)
+            (store.upsert if replace else store.add)(rows)
+            done += len(rows)
+        _report(store, f"added {done:,} embeddings to {store.name}", {"added": done}, json)
+
+
+@app.command(
+    "remove",
+    epilog=examples("hedged index remove dogs.db photos/rex/1.jpg", "hedged index remove dogs.db --where label=rex"),
+)
+def remove(
+    location: StoreName,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[IDS]", help="Ids of rows.")] = None,
+    where: Wheres = [],  # noqa: B006 - typer reads it, nobody writes it
+    json: Json = False,
+) -> None:
+    """Remove rows from a store, by id or by a filter."""
+    from hedged.search import open_store
+
+    if bool(ids) == bool(where):
+        raise ConfigError("rows are removed by their ids or by --where: give one of the two")
+    with open_store(location) as store:
+        named = ids or [row.id for row in store.describe(store.keys(filters(where)).tolist()).values()]
+        count = store.remove(named)
+        missing = len(set(named)) - count
+        words = f"removed {count:,} rows of {store.name}" + (f"; {missing:,} ids were not there" if missing else "")
+        _report(store, words, {"removed": count, "missing": missing}, json)
+
+
+@app.command("info", epilog=examples("hedged index info dogs.db", "hedged index info dogs.db --check --json"))
+def info(
+    location: StoreName,
+    check: Annotated[bool, typer.Option("--check", help="Read all of it, and fail if anything is damaged.")] = False,
+    json: Json = False,
+) -> None:
+    """Tell what a store holds."""
+    from hedged.search import open_store
+
+    with open_store(location) as store:
+        if check:
+            store.verify()
+        header, keys = store.header, store.metadata_keys()
+        content = {
+            "store": store.name, "rows": store.count(), "labels": store.label_count(), "metadata": keys,
+            "model": header.fingerprint, "kind": header.kind, "dim": header.dim, "components": header.components,
+            "scale": header.scale, "bias": header.bias,
+        }  # fmt: skip
+    if json:
+        print_json(content)
+        return
+    rows = [(name, ", ".join(value) if isinstance(value, list) else _cell(value)) for name, value in content.items()]
+    print_table(f"the store {location}", ("", "value"), rows[1:])
+
+
+def _cell(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _given(images: list[Path], metadata: Path | None) -> tuple[list[Path], dict[str, Told]]:
+    """Image files, each once, and what a table says of them."""
+    paths = list(dict.fromkeys(path for image in images for path in files_of(image)))
+    told = read_table(metadata) if metadata else {}
+    if metadata and not told.keys() & {name_of(path) for path in paths}:
+        raise DataError(f"{metadata} names none of these images: its ids are paths such as {name_of(paths[0])}")
+    return paths, told
+
+
+def _rows(embedder: Embedder, paths: list[Path], z: Distribution, told: dict[str, Told], by_folder: bool) -> Rows:
+    from hedged.search import Rows
+
+    ids = [name_of(path) for path in paths]
+    nothing = Told(None, {})
+    labels = [
+        told.get(name, nothing).label or (name_of(Path(path.resolve().parent.name)) if by_folder else None)
+        for name, path in zip(ids, paths, strict=True)
+    ]
+    return Rows(ids, z, embedder.fingerprint(), labels, [told.get(name, nothing).metadata for name in ids])
+
+
+def _report(store: Store, words: str, numbers: dict[str, int], as_json: bool) -> None:
+    if as_json:
+        print_json({"store": store.name, **numbers, "rows": store.count()})
+    else:
+        print(f"{words}; it holds {store.count():,} now")

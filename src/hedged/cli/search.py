@@ -1,0 +1,83 @@
+"""`hedged search`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hedged.cli.embed import files_of
+from hedged.cli.output import Json, examples, print_json, print_table
+from hedged.cli.runs import Model, load_embedder
+from hedged.cli.stores import (
+    EF_SEARCH,
+    CandidateCount,
+    EfSearch,
+    Images,
+    StoreName,
+    Wheres,
+    check_model,
+    embedded,
+    filters,
+    name_of,
+)
+
+if TYPE_CHECKING:
+    from hedged.search import Hit
+
+EXAMPLES = examples(
+    "hedged search runs/dogs dogs.db unknown.jpg",
+    "hedged search runs/dogs dogs.db unknown.jpg -k 5 --where breed=beagle --json",
+)
+
+
+def search(
+    run: Model,
+    location: StoreName,
+    images: Images,
+    k: Annotated[int, typer.Option("-k", min=1, metavar="K", help="Matches for each image.")] = 10,
+    where: Wheres = [],  # noqa: B006 - typer reads it, nobody writes it
+    candidates: CandidateCount = None,
+    ef_search: EfSearch = EF_SEARCH,
+    json: Json = False,
+) -> None:
+    """Find the rows of a store that match images best.
+
+    Ranked by the probability of a match, not by a distance: how unsure both sides are counts. A first stage finds
+    candidates by their means, a second one ranks them by the closed form.
+    """
+    from hedged.search import open_index, open_store
+
+    embedder = load_embedder(run)
+    paths = [path for image in images for path in files_of(image)]
+    found: list[tuple[Path, list[Hit]]] = []
+    with open_store(location) as store:
+        check_model(store, embedder)
+        index = open_index(store, ef_search=ef_search)
+        for some, z in embedded(embedder, paths):
+            found += zip(some, index.search(z, k, filters(where), candidates), strict=True)
+        index.keep()
+    if json:
+        print_json([_content(path, hits) for path, hits in found])
+        return
+    for path, hits in found:
+        _print(path, hits)
+
+
+def _content(path: Path, hits: list[Hit]) -> dict[str, Any]:
+    names = ("rank", "id", "label", "match_probability", "uncertainty", "metadata")
+    rows = [{name: getattr(hit, name) for name in names} for hit in hits]
+    return {"image": name_of(path), "uncertainty": hits[0].probe_uncertainty if hits else None, "hits": rows}
+
+
+def _print(path: Path, hits: list[Hit]) -> None:
+    if not hits:
+        print(f"{name_of(path)}: no row passes the filter")
+        return
+    rows = [
+        (hit.id, hit.label or "", f"{hit.match_probability:.4f}", f"{hit.uncertainty:.4f}", str(hit.rank))
+        for hit in hits
+    ]
+    title = f"{name_of(path)} (uncertainty {hits[0].probe_uncertainty:.4f})"
+    print_table(title, ("id", "label", "match probability", "uncertainty", "rank"), rows)

@@ -1,0 +1,61 @@
+"""What the verbs that use a store share: their arguments, and images on their way into rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from hedged.distributions import Distribution
+    from hedged.embedder import Embedder
+    from hedged.search import Store, Where
+
+StoreName = Annotated[
+    str, typer.Argument(metavar="STORE", help="A file of embeddings, or the address of one on a server: postgresql://…")
+]
+Images = Annotated[
+    list[Path], typer.Argument(metavar="IMAGES", help="Image files, or folders of them (searched whole).")
+]
+Wheres = Annotated[
+    list[str],
+    typer.Option("--where", metavar="KEY=VALUE", help="Only rows with this label, id or metadata; may be repeated."),
+]
+CandidateCount = Annotated[
+    int | None,
+    typer.Option("--candidates", min=1, metavar="N", help="Rows that the first stage hands on. [500, or 10 × K]"),
+]
+EfSearch = Annotated[
+    int, typer.Option("--ef-search", min=1, metavar="N", help="How far a graph looks around, if there is one.")
+]
+EF_SEARCH = 200
+BATCH = 256
+
+
+def filters(texts: list[str]) -> list[Where]:
+    from hedged.search import parse_where
+
+    return [parse_where(text) for text in texts]
+
+
+def check_model(store: Store, embedder: Embedder) -> None:
+    """Refuse a model that did not make the embeddings of a store, before any work is done."""
+    store.header.check_model(embedder.fingerprint())
+
+
+def embedded(embedder: Embedder, paths: list[Path]) -> Iterator[tuple[list[Path], Distribution]]:
+    """Images and their embeddings, some at a time, with progress; what is yielded may be kept before the next."""
+    from hedged.progress import progress
+
+    with progress("embedding", len(paths)) as update:
+        for start in range(0, len(paths), BATCH):
+            some = paths[start : start + BATCH]
+            yield some, embedder.embed(some, BATCH)
+            update(start + len(some))
+
+
+def name_of(path: Path) -> str:
+    """A path as text: a disk may hold any bytes as a name."""
+    return str(path).encode(errors="replace").decode()
