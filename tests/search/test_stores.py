@@ -135,8 +135,8 @@ def test_a_moment_lasts_while_it_is_read(make: Make) -> None:
 
 def test_text_of_any_kind_comes_back(make: Make) -> None:
     store = make("point")
-    words = ["'; DROP TABLE item; --", "ü € 😀", '"quoted" \\ %s ?', " ", "a" * 5000]
-    metadata = [{word: word, "list": [1, {"x": None}], "n": 0.1} for word in words]
+    words = ["'; DROP TABLE item; --", "ü € 😀", '"quoted" \\ %s ?', " ", "a" * 1000]
+    metadata = [{word: word, "list": [1, {"x": None}], "n": 0.1, "long": "b" * 5000} for word in words]
     store.add(Rows(words, embeddings("point", 5), MODEL, words, metadata))
     assert {row.id: row.metadata for batch in store.batches() for row in batch.described} == dict(
         zip(words, metadata, strict=True)
@@ -144,6 +144,7 @@ def test_text_of_any_kind_comes_back(make: Make) -> None:
     for word in words:
         assert store.count([Where(word, word), Where("label", word), Where("id", word)]) == 1
     assert store.count([Where("list", '[1, {"x": null}]')]) == 5
+    assert store.count([Where("long", "b" * 5000)]) == 5
     assert store.remove(words) == 5
 
 
@@ -152,7 +153,8 @@ def test_text_of_any_kind_comes_back(make: Make) -> None:
     [
         (["a"], [], [], "1 ids name as many embeddings"),
         (["a", "a"], [], [], "the id 'a' is given twice"),
-        (["a", ""], [], [], "the id of a row is text of at least one character, got ''"),
+        (["a", ""], [], [], "the id of a row is text of 1 to 2000 bytes, got ''"),
+        (["a", "b" * 3000], [], [], "the id of a row is text"),
         (["a", "b\0"], [], [], "the id of a row is text"),
         (["a", "\udcff"], [], [], "the id of a row is text"),
         (["a", "b"], ["x"], [], "as many labels or none, got 1"),

@@ -52,7 +52,8 @@ def look_on(path: Path, tell: Connection) -> None:
     """Read all rows, and search, until enough different states were seen; tell what was seen."""
     torch.set_num_threads(1)
     seen: set[int] = set()
-    torn, looks = [], 0
+    torn: list[str] = []
+    looks = 0
     with SqliteStore(path) as store:
         index, probes = EmbeddedIndex(store), embeddings("gaussian", 2, seed=5)
         while len(seen) < STATES and len(torn) < STATES:

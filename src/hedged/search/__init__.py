@@ -6,6 +6,8 @@ from hedged.search.index import Index as Index
 from hedged.search.opening import create_store as create_store
 from hedged.search.opening import open_index as open_index
 from hedged.search.opening import open_store as open_store
+from hedged.search.postgres import PostgresIndex as PostgresIndex
+from hedged.search.postgres import PostgresStore as PostgresStore
 from hedged.search.results import Hit as Hit
 from hedged.search.rows import Batch as Batch
 from hedged.search.rows import Described as Described

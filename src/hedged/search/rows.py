@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 KINDS: Mapping[str, type[Distribution]] = {"point": Point, "gaussian": Gaussian, "mixture": Mixture}
 RESERVED = ("id", "label")  # a filter on them means the row's own
 ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+LONGEST = 2000  # bytes of an id, a label or a key: what every database can look up
 FLOAT = np.dtype("<f4")  # of packed embeddings, whatever the machine
 
 Packed = NDArray[np.float32]
@@ -143,9 +144,9 @@ def as_json(metadata: Mapping[str, Any]) -> str:
 
 def _check_described(row: Described) -> None:
     for name, text in (("id", row.id), ("label", row.label)):
-        if not _is_text(text) and not (name == "label" and text is None):
-            raise DataError(f"the {name} of a row is text of at least one character, got {text!r}: pass a str")
-    taken = [key for key in row.metadata if key in RESERVED or not isinstance(key, str) or not key or "=" in key]
+        if not (_is_text(text) and len(text.encode()) <= LONGEST) and not (name == "label" and text is None):
+            raise DataError(f"the {name} of a row is text of 1 to {LONGEST} bytes, got {text!r}: pass another")
+    taken = [key for key in row.metadata if key in RESERVED or not isinstance(key, str) or not _is_key(key)]
     if taken:
         raise DataError(
             f"{taken[0]!r} cannot be a key of metadata (of {row.id!r}): keys are words without =, other than "
@@ -161,7 +162,11 @@ def _check_described(row: Described) -> None:
         raise DataError(f"the metadata of {row.id!r} hold characters that no database keeps: remove them")
 
 
-def _is_text(value: object) -> bool:
+def _is_key(text: str) -> bool:
+    return "=" not in text and 0 < len(text.encode(errors="replace")) <= LONGEST
+
+
+def _is_text(value: object) -> TypeGuard[str]:
     """Text that every database keeps: at least one character, none of them zero or half of a pair."""
     try:
         return isinstance(value, str) and value != "" and b"\0" not in value.encode()

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 
-import numpy as np
-
-from hedged.errors import DataError, StoreError
-from hedged.search.rows import FLOAT, Batch, Described, Header, Keys, Packed, Rows, as_json
+from hedged.errors import StoreError
+from hedged.search.rows import Header, Keys, Packed, Rows, as_json
+from hedged.search.sql import SqlStore, keys_of
 from hedged.search.sqlite_file import make_file, open_file, told
-from hedged.search.store import BATCH, Store
-from hedged.search.where import Filter, condition, tags
-
-GIVEN = "(SELECT value FROM json_each(?))"  # a list of any length as one parameter
-EVERY_TAG = "SELECT name, value, item FROM tag ORDER BY item"
+from hedged.search.store import BATCH
+from hedged.search.where import tags
 
 
 class State(NamedTuple):
@@ -30,7 +26,7 @@ class State(NamedTuple):
 
 
 @final
-class SqliteStore(Store):
+class SqliteStore(SqlStore):
     """A store in one file, in WAL mode: readers never wait, and see what was there when they began."""
 
     def __init__(self, path: str | Path) -> None:
@@ -92,15 +88,10 @@ class SqliteStore(Store):
                 raise
 
     def _write(self, rows: Rows, replace: bool) -> None:
-        ids, packed = json.dumps(list(rows.ids)), rows.packed()
+        packed = rows.packed()
         with self._writing() as change:
-            there = self._all(f"SELECT key, id FROM item WHERE id IN {GIVEN}", ids)
-            if there and not replace:
-                raise DataError(
-                    f"{self.name} holds {there[0][1]!r} already, and {len(there) - 1} more of these ids: nothing was "
-                    "added. Give new ids, or replace the rows (upsert, `hedged index add --replace`)"
-                )
-            self._all(f"DELETE FROM tag WHERE item IN {GIVEN}", json.dumps([key for key, _ in there]))
+            sql, given = self._among("item", self._there(rows, replace))
+            self._all(f"DELETE FROM tag WHERE {sql}", given)
             self._connection.executemany(
                 "INSERT INTO item (id, label, metadata, embedding, changed) VALUES (?, ?, ?, ?, ?) "
                 "ON CONFLICT (id) DO UPDATE SET (label, metadata, embedding, changed) = "
@@ -116,41 +107,10 @@ class SqliteStore(Store):
             )
 
     def remove(self, ids: Iterable[str]) -> int:
-        given = json.dumps(list(ids))
+        sql, given = self._among("id", list(ids))
         with self._writing() as change:
-            self._all(f"INSERT INTO removed SELECT key, ? FROM item WHERE id IN {GIVEN}", change, given)
-            return len(self._all(f"DELETE FROM item WHERE id IN {GIVEN} RETURNING key", given))
-
-    def _count(self, where: Filter) -> int:
-        sql, parameters = condition(where, "?")
-        return int(self._all(f"SELECT count(*) FROM item WHERE {sql}", *parameters)[0][0])
-
-    def _keys(self, where: Filter) -> Keys:
-        sql, parameters = condition(where, "?")
-        return _keys_of(self._all(f"SELECT key FROM item WHERE {sql} ORDER BY key", *parameters))
-
-    def _batches(self, where: Filter, size: int) -> Iterator[Batch]:
-        sql, parameters = condition(where, "?")
-        query = f"SELECT key, embedding, id, label, metadata FROM item WHERE {sql} ORDER BY key"
-        for rows in self._some(query, parameters, size):
-            yield Batch(_keys_of(rows), [_described(*row[2:]) for row in rows], self._packed(rows))
-
-    def describe(self, keys: Sequence[int]) -> Mapping[int, Described]:
-        with self.reading():
-            given = json.dumps([int(key) for key in keys])
-            rows = self._all(f"SELECT key, id, label, metadata FROM item WHERE key IN {GIVEN}", given)
-        return {key: _described(*row) for key, *row in rows}
-
-    def label_count(self) -> int:
-        with self.reading():
-            return int(self._all("SELECT count(DISTINCT label) FROM item")[0][0])
-
-    def metadata_keys(self) -> list[str]:
-        with self.reading():
-            return [name for (name,) in self._all("SELECT DISTINCT name FROM tag ORDER BY name")]
-
-    def _has_key(self, key: str) -> bool:
-        return bool(self._all("SELECT 1 FROM tag WHERE name = ? LIMIT 1", key))
+            self._all(f"INSERT INTO removed SELECT key, ? FROM item WHERE {sql}", change, given)
+            return len(self._all(f"DELETE FROM item WHERE {sql} RETURNING key", given))
 
     def state(self) -> State:
         """The last write."""
@@ -172,25 +132,22 @@ class SqliteStore(Store):
             column = "changed" if change else "+changed"  # of all rows, no index is the quicker way
             query = f"SELECT key, embedding FROM item WHERE {column} > ? ORDER BY key"
             for rows in self._some(query, [change], size):
-                yield _keys_of(rows), self._packed(rows)
+                yield keys_of(rows), self._packed(rows)
 
     def removed_since(self, change: int) -> Keys:
         """Keys of the rows that were removed after a change."""
         with self.reading():
-            return _keys_of(self._all("SELECT key FROM removed WHERE changed > ?", change))
+            return keys_of(self._all("SELECT key FROM removed WHERE changed > ?", change))
 
     def verify(self) -> None:
         with self.reading():
             (found,) = self._all("PRAGMA integrity_check(1)")[0]
-            stored = self._all(EVERY_TAG)
-            wanted = sorted(
-                (k, v, int(key))
-                for b in self._batches((), BATCH)
-                for key, row in zip(b.keys, b.described, strict=True)
-                for k, v in tags(row.metadata)
-            )
-        if found != "ok" or sorted(stored) != wanted:
-            raise StoreError(f"{self.name} is damaged ({found}): restore it, or build it again")
+            if found != "ok":
+                raise StoreError(f"{self.name} is damaged ({found}): restore it, or build it again")
+            self._check_tags()
+
+    def _among(self, column: str, values: Sequence[Any]) -> tuple[str, Any]:
+        return f"{column} IN (SELECT value FROM json_each(?))", json.dumps(list(values))
 
     def _all(self, query: str, *parameters: Any) -> list[Any]:
         return self._connection.execute(query, parameters).fetchall()
@@ -199,19 +156,3 @@ class SqliteStore(Store):
         cursor = self._connection.execute(query, parameters)
         while rows := cursor.fetchmany(size):
             yield rows
-
-    def _packed(self, rows: list[Any]) -> Packed:
-        """The second column, embeddings, as `(n, width)`."""
-        content = b"".join(row[1] for row in rows)
-        if len(content) != len(rows) * self.header.width * FLOAT.itemsize:
-            raise StoreError(f"{self.name} is damaged (embeddings of another size): restore it, or build it again")
-        return np.frombuffer(content, FLOAT).reshape(len(rows), self.header.width).copy()
-
-
-def _keys_of(rows: list[Any]) -> Keys:
-    """The first column."""
-    return np.array([row[0] for row in rows], dtype=np.int64)
-
-
-def _described(name: str, label: str | None, metadata: str) -> Described:
-    return Described(name, label, json.loads(metadata))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ class Where(NamedTuple):
 
 
 Filter = Sequence[Where]
+LONGEST = 256  # characters of a value that are kept as they are
 
 
 def parse_where(text: str) -> Where:
@@ -50,23 +52,28 @@ def as_text(value: Any) -> str:
 def tags(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What a store keeps of metadata for filters to look up: keys and values as text."""
     for key, value in metadata.items():
-        yield key, as_text(value)
+        yield key, _short(as_text(value))
 
 
-def condition(where: Filter, mark: str) -> tuple[str, list[str]]:
-    """SQL that holds for the rows of `item` that pass, with its parameters; `mark` is how the engine writes them.
+def _short(text: str) -> str:
+    """Text that a database can look up: what is longer stands as its hash."""
+    return text if len(text) <= LONGEST else f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
-    >>> condition([Where("label", "Rex"), Where("year", "2019")], "?")
+
+def condition(where: Filter) -> tuple[str, list[str]]:
+    """SQL that holds for the rows of `item` that pass, with its parameters.
+
+    >>> condition([Where("label", "Rex"), Where("year", "2019")])
     ('label = ? AND key IN (SELECT item FROM tag WHERE name = ? AND value = ?)', ['Rex', 'year', '2019'])
     """
     parts, parameters = [], []
     for key, value in where:
         if key in ("id", "label"):
-            parts.append(f"{key} = {mark}")
+            parts.append(f"{key} = ?")
             parameters.append(value)
         else:
-            parts.append(f"key IN (SELECT item FROM tag WHERE name = {mark} AND value = {mark})")
-            parameters += [key, value]
+            parts.append("key IN (SELECT item FROM tag WHERE name = ? AND value = ?)")
+            parameters += [key, _short(value)]
     return " AND ".join(parts) or "TRUE", parameters
 
 
