@@ -14,7 +14,7 @@ from hedged.benchmarks.timing import Line
 from hedged.errors import ConfigError
 from hedged.files import make_folder, write_atomically, write_json
 
-GROUPS = ("matching", "million", "training", "images", "recipe")
+GROUPS = ("matching", "million", "search", "training", "images", "recipe")
 TABLE, NUMBERS, GROWTH, PLOT = "README.md", "benchmarks.json", "growth.json", "growth.png"
 
 

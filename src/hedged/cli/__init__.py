@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from hedged import __version__
-from hedged.cli import bench, calibrate, data, demo, embed, evaluate, index, match, paper, search, train
+from hedged.cli import bench, calibrate, data, demo, embed, evaluate, identify, index, match, paper, search, train
 from hedged.cli.failures import EXIT_CODE, Verbs
 from hedged.cli.output import log_to_stderr
 
@@ -31,6 +31,7 @@ app.command("embed", epilog=embed.EXAMPLES)(embed.embed)
 app.command("match", epilog=match.EXAMPLES)(match.match)
 app.add_typer(index.app, name="index")
 app.command("search", epilog=search.EXAMPLES)(search.search)
+app.command("identify", epilog=identify.EXAMPLES)(identify.identify)
 app.add_typer(paper.app, name="paper")
 app.command("bench", epilog=bench.EXAMPLES)(bench.bench)
 

@@ -14,7 +14,8 @@ EXAMPLES = examples("hedged bench --quick", "hedged bench matching --json", "hed
 
 def bench(
     group: Annotated[
-        str, typer.Argument(metavar="[GROUP]", help="matching, million, training, images, recipe, or all of them.")
+        str,
+        typer.Argument(metavar="[GROUP]", help="matching, million, search, training, images, recipe, or all of them."),
     ] = "all",
     quick: Annotated[bool, typer.Option("--quick", help="Under two minutes: no training and no million rows.")] = False,
     as_json: Json = False,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hedged.cli.decisions import answer_as_json
 from hedged.cli.embed import files_of
 from hedged.cli.output import Json, examples, print_json, print_table
 from hedged.cli.runs import Model, load_embedder
@@ -24,6 +25,7 @@ from hedged.cli.stores import (
 )
 
 if TYPE_CHECKING:
+    from hedged.decisions import Decider
     from hedged.search import Hit
 
 EXAMPLES = examples(
@@ -45,11 +47,14 @@ def search(
     """Find the rows of a store that match images best.
 
     Ranked by the probability of a match, not by a distance: how unsure both sides are counts. A first stage finds
-    candidates by their means, a second one ranks them by the closed form.
+    candidates by their means, a second one ranks them by the closed form. If the model was calibrated (`hedged
+    calibrate`), the calibrated probability is told too, and the decision: accept, reject or abstain.
     """
+    from hedged.decisions import load_decider
     from hedged.search import open_index, open_store
 
     embedder = load_embedder(run)
+    decider = load_decider(run, embedder.fingerprint())
     paths = [path for image in images for path in files_of(image)]
     found: list[tuple[Path, list[Hit]]] = []
     with open_store(location) as store:
@@ -59,25 +64,35 @@ def search(
             found += zip(some, index.search(z, k, filters(where), candidates), strict=True)
         index.keep()
     if json:
-        print_json([_content(path, hits) for path, hits in found])
+        print_json([_content(path, hits, decider) for path, hits in found])
         return
     for path, hits in found:
-        _print(path, hits)
+        _print(path, hits, decider)
 
 
-def _content(path: Path, hits: list[Hit]) -> dict[str, Any]:
+def _content(path: Path, hits: list[Hit], decider: Decider | None) -> dict[str, Any]:
     names = ("rank", "id", "label", "match_probability", "uncertainty", "metadata")
-    rows = [{name: getattr(hit, name) for name in names} for hit in hits]
+    rows = [
+        {name: getattr(hit, name) for name in names}
+        | (answer_as_json(decider.answer(hit.logit), decider) if decider else {})
+        for hit in hits
+    ]
     return {"image": name_of(path), "uncertainty": hits[0].probe_uncertainty if hits else None, "hits": rows}
 
 
-def _print(path: Path, hits: list[Hit]) -> None:
+def _print(path: Path, hits: list[Hit], decider: Decider | None) -> None:
     if not hits:
         print(f"{name_of(path)}: no row passes the filter")
         return
+    header = ["id", "label", "match probability", "uncertainty", "rank"]
     rows = [
-        (hit.id, hit.label or "", f"{hit.match_probability:.4f}", f"{hit.uncertainty:.4f}", str(hit.rank))
+        [hit.id, hit.label or "", f"{hit.match_probability:.4f}", f"{hit.uncertainty:.4f}", str(hit.rank)]
         for hit in hits
     ]
+    if decider:
+        header += ["calibrated", "decision"]
+        for row, hit in zip(rows, hits, strict=True):
+            answer = decider.answer(hit.logit)
+            row += [f"{answer.probability:.4f}", answer.verdict.value]
     title = f"{name_of(path)} (uncertainty {hits[0].probe_uncertainty:.4f})"
-    print_table(title, ("id", "label", "match probability", "uncertainty", "rank"), rows)
+    print_table(title, header, rows)

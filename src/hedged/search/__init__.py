@@ -1,7 +1,11 @@
-"""Stores of embeddings, and search in them by match probability."""
+"""Stores of embeddings, search in them by match probability, and whom a probe shows, if anybody."""
 
 from hedged.search.embedded import EmbeddedIndex as EmbeddedIndex
 from hedged.search.first_stage import Plan as Plan
+from hedged.search.identify import Gallery as Gallery
+from hedged.search.identify import Identified as Identified
+from hedged.search.identify import Identifier as Identifier
+from hedged.search.identify import Identity as Identity
 from hedged.search.index import Index as Index
 from hedged.search.opening import create_store as create_store
 from hedged.search.opening import open_index as open_index
@@ -15,5 +19,9 @@ from hedged.search.rows import Header as Header
 from hedged.search.rows import Rows as Rows
 from hedged.search.sqlite import SqliteStore as SqliteStore
 from hedged.search.store import Store as Store
+from hedged.search.templates import Fusion as Fusion
+from hedged.search.templates import MixtureFusion as MixtureFusion
+from hedged.search.templates import NeighbourFusion as NeighbourFusion
+from hedged.search.templates import ProductFusion as ProductFusion
 from hedged.search.where import Where as Where
 from hedged.search.where import parse_where as parse_where

@@ -60,15 +60,15 @@ class Index(ABC):
         told = self.store.describe(found.keys[used].tolist())
         eta = dict(zip(used, self_mismatch(header.unpack(found.packed[used]), header.curve).tolist(), strict=True))
         own = self_mismatch(probes, header.curve).tolist()
-        p = torch.from_numpy(logits).sigmoid().tolist()
-        hits = []
+        hits: list[list[Hit]] = []
         for n, row in enumerate(places):
-            best = [(place, p[n][i]) for i, place in enumerate(row) if place >= 0]
-            rows = [(int(found.keys[place]), value, eta[place]) for place, value in best]
+            best = [(place, logit) for place, logit in zip(row, logits[n].tolist(), strict=True) if place >= 0]
+            keys = [int(found.keys[place]) for place, _ in best]
+            p = torch.tensor([logit for _, logit in best], dtype=torch.float64).sigmoid().tolist()
             hits.append(
                 [
-                    Hit(i + 1, told[key].id, told[key].label, value, unsure, own[n], told[key].metadata, key)
-                    for i, (key, value, unsure) in enumerate(rows)
+                    Hit(i + 1, *told[keys[i]][:2], p[i], logit, eta[place], own[n], told[keys[i]].metadata, keys[i])
+                    for i, (place, logit) in enumerate(best)
                 ]
             )
         return hits

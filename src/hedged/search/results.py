@@ -15,6 +15,7 @@ class Hit:
     id: str
     label: str | None
     match_probability: float
+    logit: float  # its log-odds, which decisions are made by
     uncertainty: float  # η of the row
     probe_uncertainty: float  # η of the probe
     metadata: Mapping[str, Any]

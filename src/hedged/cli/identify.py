@@ -1,0 +1,106 @@
+"""`hedged identify`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hedged.cli.embed import files_of
+from hedged.cli.output import Json, examples, print_json, print_table
+from hedged.cli.runs import Model, load_embedder
+from hedged.cli.stores import Images, StoreName, Wheres, check_model, embedded, filters, name_of
+
+if TYPE_CHECKING:
+    from hedged.decisions import Decider
+    from hedged.search import Fusion, Identified
+
+EXAMPLES = examples(
+    "hedged identify runs/dogs dogs.db unknown.jpg",
+    "hedged identify runs/dogs dogs.db unknown/ --fusion mixture --none 0.5 --json",
+)
+
+
+class How(StrEnum):
+    """How the images of an identity are taken together."""
+
+    PRODUCT = "product"
+    MIXTURE = "mixture"
+    NEIGHBOURS = "neighbours"
+
+
+def identify(
+    run: Model,
+    location: StoreName,
+    images: Images,
+    fusion: Annotated[
+        How,
+        typer.Option("--fusion", help="Images of an identity: as a product, as a mixture, or by the nearest of all."),
+    ] = How.PRODUCT,
+    neighbours: Annotated[
+        int, typer.Option("--neighbours", min=1, metavar="N", help="How many, for --fusion neighbours.")
+    ] = 5,
+    none: Annotated[
+        float, typer.Option("--none", metavar="SHARE", help="Share of images that show nobody of the store.")
+    ] = 0.1,
+    top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="Identities to tell for each image.")] = 3,
+    where: Wheres = [],  # noqa: B006 - typer reads it, nobody writes it
+    json: Json = False,
+) -> None:
+    """Tell of whom images are, or that they are of nobody in a store.
+
+    The labels of the store are the identities, each of any number of images. The answer has a probability, and so has
+    "none of these". If the model was calibrated (`hedged calibrate`), the probabilities are too, and it is said whether
+    the match with the best identity would be accepted, rejected or left undecided.
+    """
+    from hedged.decisions import load_decider
+    from hedged.search import Gallery, Identifier, open_store
+
+    embedder = load_embedder(run)
+    decider = load_decider(run, embedder.fingerprint())
+    paths = [path for image in images for path in files_of(image)]
+    with open_store(location) as store:
+        check_model(store, embedder)
+        gallery = Gallery.read(store, filters(where))
+    calibrated = decider.calibrator.log_odds if decider else None
+    identifier = Identifier(gallery, _fusion(fusion, neighbours), none, calibrated)
+    found: list[tuple[Path, Identified]] = []
+    for some, z in embedded(embedder, paths):
+        found += zip(some, identifier.identify(z, top), strict=True)
+    if json:
+        print_json([_content(path, one, decider) for path, one in found])
+        return
+    for path, one in found:
+        _print(path, one, decider)
+
+
+def _fusion(how: How, neighbours: int) -> Fusion:
+    from hedged.search import MixtureFusion, NeighbourFusion, ProductFusion
+
+    return {How.PRODUCT: ProductFusion(), How.MIXTURE: MixtureFusion(), How.NEIGHBOURS: NeighbourFusion(neighbours)}[
+        how
+    ]
+
+
+def _content(path: Path, one: Identified, decider: Decider | None) -> dict[str, Any]:
+    best = [each._asdict() for each in one.best]
+    content = {
+        "image": name_of(path),
+        "label": one.label,
+        "probability": one.probability,
+        "none_probability": one.none_probability,
+        "uncertainty": one.uncertainty,
+        "best": best,
+    }
+    return content | ({"decision": decider.answer(one.best[0].logit).verdict.value} if decider else {})
+
+
+def _print(path: Path, one: Identified, decider: Decider | None) -> None:
+    rows = [(each.label, f"{each.probability:.4f}", str(each.images)) for each in one.best]
+    rows.append(("none of these", f"{one.none_probability:.4f}", ""))
+    rows.sort(key=lambda row: -float(row[1]))
+    decided = f", {decider.answer(one.best[0].logit).verdict.value}" if decider else ""
+    title = f"{name_of(path)}: {one.label or 'none of these'} (uncertainty {one.uncertainty:.4f}{decided})"
+    print_table(title, ("identity", "probability", "images"), rows)

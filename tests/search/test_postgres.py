@@ -1,0 +1,168 @@
+"""Search on a server: the same as in the embedded store, and nearly so by its graph; a server that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from search.gallery import KINDS, MODEL, Make, embeddings, header_of, rows
+from search.recall import recall_of
+
+from hedged.errors import ConfigError, MissingDependencyError, StoreError, ValueRangeError
+from hedged.search import (
+    EmbeddedIndex,
+    Plan,
+    PostgresIndex,
+    PostgresStore,
+    Rows,
+    SqliteStore,
+    Where,
+    create_store,
+    open_index,
+    open_store,
+)
+from hedged.search.postgres_server import Address
+
+pytestmark = pytest.mark.postgres
+ITEMS, PART = 20_000, 5_000
+
+
+@pytest.fixture(scope="module")
+def pair(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SqliteStore, PostgresStore]]:
+    """The same 20,000 items in both stores, some removed and some replaced."""
+    header = header_of("gaussian", dim=20)
+    z = embeddings("gaussian", ITEMS, dim=20)
+    again = embeddings("gaussian", 100, seed=2, dim=20)
+    path = tmp_path_factory.mktemp("pair") / "a.db"
+    with SqliteStore.create(path, header) as sqlite, PostgresStore.create(f"{server}#pair", header) as postgres:
+        for store in (sqlite, postgres):
+            for start in range(0, ITEMS, PART):
+                ids = [f"row {i}" for i in range(start, start + PART)]
+                metadata = [{"parity": i % 2} for i in range(start, start + PART)]
+                store.add(Rows(ids, z[start : start + PART], MODEL, metadata=metadata))
+            store.remove([f"row {i}" for i in range(0, ITEMS, 1000)])
+            store.upsert(Rows([f"row {i}" for i in range(1, 101)], again, MODEL, metadata=[{"parity": 1}] * 100))
+        yield sqlite, postgres
+
+
+def test_with_an_exact_scan_the_server_finds_the_same_to_the_last_rank(
+    pair: tuple[SqliteStore, PostgresStore],
+) -> None:
+    sqlite, postgres = pair
+    probes = embeddings("gaussian", 25, seed=1, dim=20)
+    ours, theirs = EmbeddedIndex(sqlite), PostgresIndex(postgres, exact=True)
+    where = [Where("parity", "1")]
+    for arguments in ((10, (), None), (10, where, None), (100, (), 1000), (3, (), 5)):
+        assert ours.search(probes, *arguments) == theirs.search(probes, *arguments)
+
+
+def test_recall_of_the_graph_rises_with_ef_search(pair: tuple[SqliteStore, PostgresStore]) -> None:
+    sqlite, postgres = pair
+    probes = embeddings("gaussian", 25, seed=1, dim=20)
+    wanted = EmbeddedIndex(sqlite).search(probes, 10, candidates=ITEMS)
+    postgres.build_graph()
+    assert postgres.has_graph()
+    found = {
+        ef: recall_of(PostgresIndex(postgres, ef_search=ef).search(probes, 10, candidates=200), wanted)
+        for ef in (10, 100, 400)
+    }
+    print({ef: round(share, 4) for ef, share in found.items()})
+    assert found[10] <= found[100] + 0.02 <= found[400] + 0.04
+    assert found[400] >= 0.97
+    filtered = PostgresIndex(postgres, ef_search=100).search(probes, 10, [Where("parity", "1")])
+    assert all(len(hits) == 10 and all(hit.metadata["parity"] == 1 for hit in hits) for hits in filtered)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_embedding_is_searched(make_postgres: Make, make_sqlite: Make, kind: str) -> None:
+    postgres, sqlite, probes = make_postgres(kind), make_sqlite(kind), embeddings(kind, 5, seed=1)
+    assert open_index(postgres).search(probes) == [[]] * 5
+    for store in (postgres, sqlite):
+        store.add(rows(kind, 700))
+    assert open_index(postgres).search(probes, 5, candidates=50) == open_index(sqlite).search(probes, 5, candidates=50)
+    assert open_index(postgres, Plan("hnsw")).search(probes, 700) == open_index(sqlite).search(probes, 700)
+
+
+def test_a_plan_for_a_server(make_postgres: Make) -> None:
+    store = make_postgres("gaussian")
+    with pytest.raises(ConfigError, match="no first stage ivf"):
+        open_index(store, Plan("ivf"))
+    assert isinstance(store, PostgresStore)
+    with pytest.raises(ValueRangeError, match="ef_search is at least 1"):
+        PostgresIndex(store, ef_search=0)
+    assert not store.has_graph()
+    open_index(store, Plan("hnsw"))
+    assert store.has_graph()
+
+
+def test_readers_see_one_moment(make_postgres: Make, server: str) -> None:
+    store = make_postgres("gaussian")
+    store.add(rows("gaussian", 10))
+    with PostgresStore(f"{server}#{store.name.partition('#')[2]}") as reader:
+        with reader.reading():
+            assert reader.count() == 10
+            store.add(rows("gaussian", 10, first=10))
+            assert reader.count() == 10
+        assert reader.count() == 20
+
+
+def test_what_is_not_there_or_there_already(server: str) -> None:
+    with pytest.raises(StoreError, match="there is no store postgresql://.*#nothing: make one with"):
+        open_store(f"{server}#nothing")
+    with create_store(f"{server}#twice", header_of("gaussian")), pytest.raises(StoreError, match="exists already"):
+        create_store(f"{server}#twice", header_of("gaussian"))
+
+
+def test_a_version_of_the_future_is_refused(server: str) -> None:
+    with PostgresStore.create(f"{server}#future", header_of("gaussian")) as store:
+        store._connection.execute("UPDATE store SET version = 99")
+    with pytest.raises(StoreError, match="is of version 99, this version of hedged reads version 1"):
+        open_store(f"{server}#future")
+
+
+def test_a_connection_that_breaks_loses_nothing(make_postgres: Make, server: str) -> None:
+    store = make_postgres("gaussian")
+    store.add(rows("gaussian", 10))
+    name = store.name.partition("#")[2]
+    assert isinstance(store, PostgresStore)
+    with PostgresStore(f"{server}#{name}") as other:
+        other._connection.execute("SELECT pg_terminate_backend(%s)", (store._connection.info.backend_pid,))
+        for fails in (lambda: store.add(rows("gaussian", 5, first=10)), store.count):
+            with pytest.raises(StoreError, match="cannot be reached or gave up"):
+                fails()
+        assert other.count() == 10
+        other.verify()
+
+
+def test_an_address_is_told_without_its_password() -> None:
+    address = Address.of("postgresql://me:secret@db.example/dogs#gallery")
+    assert str(address) == "postgresql://db.example/dogs#gallery"
+    assert Address.of("postgres://localhost/dogs").store == "hedged"
+    with pytest.raises(StoreError, match="lower-case letters"):
+        Address.of("postgresql://localhost/dogs#My Store")
+
+
+@pytest.mark.parametrize("location", ["postgresql://127.0.0.1:1/dogs", "postgresql:///dogs?host={tmp}"])
+def test_a_server_that_is_not_there(tmp_path: Path, location: str) -> None:
+    for use in (open_store, lambda where: create_store(where, header_of("gaussian"))):
+        with pytest.raises(StoreError, match="cannot be reached .*: start it, or check the address"):
+            use(location.format(tmp=tmp_path))
+
+
+def test_without_psycopg_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'hedged\[postgres\]'"):
+        open_store("postgresql://localhost/dogs")
+
+
+def test_vectors_lose_nothing_on_their_way(make_postgres: Make) -> None:
+    store = make_postgres("point")
+    given = rows("point", 50)
+    store.add(given)
+    assert isinstance(store, PostgresStore)
+    texts = store._connection.execute("SELECT mean::text FROM component ORDER BY item").fetchall()
+    stored = np.array([[float(x) for x in text.strip("[]").split(",")] for (text,) in texts], np.float32)
+    assert torch.equal(torch.from_numpy(stored), given.z.mean)
