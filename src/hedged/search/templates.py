@@ -72,7 +72,7 @@ class NeighbourFusion(Fusion):
 def _log_sums(log_p: Tensor, owner: Tensor) -> Tensor:
     """log Σ p over the images of each identity, `(N, G)`, from log p of all, `(N, M)`."""
     highest = log_p.new_full((len(log_p), int(owner.max()) + 1), -torch.inf)
-    highest = highest.index_reduce_(1, owner, log_p, "amax")
+    highest = highest.scatter_reduce_(1, owner.expand_as(log_p), log_p, "amax")
     shift = highest.clamp(min=torch.finfo(log_p.dtype).min)  # where there is nothing, no −∞ + ∞
     return shift + torch.zeros_like(highest).index_add_(1, owner, (log_p - shift[:, owner]).exp()).log()
 
