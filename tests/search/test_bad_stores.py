@@ -7,7 +7,7 @@ import resource
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def scribble(path: Path) -> None:
 def test_a_truncated_store_is_refused_and_left_as_it_is(path: Path, share: float) -> None:
     cut(path, share)
     before = path.read_bytes()
-    with pytest.raises(StoreError, match="is truncated|not a store of hedged, or it is damaged") as error:
+    with pytest.raises(StoreError, match=r"is truncated|not a store of hedged, or it is damaged") as error:
         open_store(str(path))
     assert "restore it, or build it again" in str(error.value)
     assert path.read_bytes() == before
@@ -80,7 +80,7 @@ def test_a_store_is_never_made_over_a_file(path: Path) -> None:
     with pytest.raises(StoreError, match="exists already"):
         SqliteStore.create(path, header_of("point"))
     assert path.read_bytes() == before
-    with pytest.raises(RunError, match="cannot write|No such file"):
+    with pytest.raises(RunError, match=r"cannot write|No such file"):
         SqliteStore.create(path.parent / "nowhere" / "b.db", header_of("point"))
 
 
@@ -115,7 +115,7 @@ def test_a_read_only_disk_can_be_read_and_says_no_to_writes(path: Path, read_onl
         index.keep()  # cannot, and does without
         assert index.search(probes) == EmbeddedIndex(usual).search(probes)
         for write in (lambda: store.add(rows("gaussian", 1, first=900)), lambda: store.remove(["row 1"])):
-            with pytest.raises(StoreError, match="cannot be written .*: nothing was changed"):
+            with pytest.raises(StoreError, match=r"cannot be written .*: nothing was changed"):
                 write()
         assert store.count() == 500
     with pytest.raises(HedgedError, match="cannot write"):
@@ -161,9 +161,10 @@ def test_a_write_that_fails_half_way_leaves_nothing(path: Path, monkeypatch: pyt
 
     with SqliteStore(path) as store:
         state = store.state()
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        with monkeypatch.context() as patch:
             patch.setattr("hedged.search.sqlite.tags", fail)
-            store.add(rows("gaussian", 10, first=500))
+            with pytest.raises(KeyboardInterrupt):
+                store.add(rows("gaussian", 10, first=500))
         assert (store.count(), store.state()) == (500, state)
         store.verify()
 
@@ -179,9 +180,8 @@ def test_verify_finds_what_does_not_fit(path: Path, change: str) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(change)
         connection.commit()
-    use: Callable[[SqliteStore], None] = SqliteStore.verify
     with SqliteStore(path) as store, pytest.raises(StoreError, match="is damaged"):
-        use(store)
+        store.verify()
 
 
 def test_a_store_with_a_strange_name(tmp_path: Path) -> None:
