@@ -11,7 +11,7 @@ from cli.commands import Hedged, Result
 
 import hedged as package
 
-VERBS = ("demo", "train", "evaluate", "embed", "match", "data", "paper")
+VERBS = ("demo", "train", "evaluate", "embed", "match", "data", "paper", "index", "search", "identify")
 HELP_WITHOUT_TORCH = """
 import sys
 from hedged.cli import main
@@ -35,11 +35,24 @@ def test_help_names_every_verb(hedged: Hedged) -> None:
         assert f"\n  {verb} " in result.out
 
 
-@pytest.mark.parametrize("verb", [*VERBS, "data ndigit", "paper list", "paper run", "paper show"])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        *VERBS,
+        "data ndigit",
+        "paper list",
+        "paper run",
+        "paper show",
+        "index build",
+        "index add",
+        "index remove",
+        "index info",
+    ],
+)
 def test_every_verb_explains_itself_with_examples(hedged: Hedged, verb: str) -> None:
     result = hedged(*verb.split(), "--help")
     assert result.code == 0
-    assert verb in ("data", "paper") or f"Examples:\n    hedged {verb}" in result.out
+    assert verb in ("data", "paper", "index") or f"Examples:\n    hedged {verb}" in result.out
 
 
 @pytest.mark.parametrize(

@@ -65,12 +65,9 @@ def test_recall_of_the_graph_rises_with_ef_search(pair: tuple[SqliteStore, Postg
     wanted = EmbeddedIndex(sqlite).search(probes, 10, candidates=ITEMS)
     postgres.build_graph()
     assert postgres.has_graph()
-    found = {
-        ef: recall_of(PostgresIndex(postgres, ef_search=ef).search(probes, 10, candidates=200), wanted)
-        for ef in (10, 100, 400)
-    }
+    found = {ef: recall_of(PostgresIndex(postgres, ef_search=ef).search(probes, 10), wanted) for ef in (10, 100, 400)}
     print({ef: round(share, 4) for ef, share in found.items()})
-    assert found[10] <= found[100] + 0.02 <= found[400] + 0.04
+    assert found[10] < found[100] <= found[400]
     assert found[400] >= 0.97
     filtered = PostgresIndex(postgres, ef_search=100).search(probes, 10, [Where("parity", "1")])
     assert all(len(hits) == 10 and all(hit.metadata["parity"] == 1 for hit in hits) for hits in filtered)

@@ -77,9 +77,10 @@ def build(
     store: Store | None = None
     try:
         for some, z in embedded(embedder, paths):
-            if store is None:  # only now: an image that cannot be read leaves no empty store behind
+            rows = _rows(embedder, some, z, told, folder_labels)
+            if store is None:  # only now: what cannot be read leaves no empty store behind
                 store = create_store(location, Header.of(embedder))
-            store.add(_rows(embedder, some, z, told, folder_labels))
+            store.add(rows)
         assert store is not None  # there is at least one image
         open_index(store, Plan(first_stage.value)).keep()
         _report(store, f"stored {len(paths):,} embeddings in {store.name}", {"added": len(paths)}, json)

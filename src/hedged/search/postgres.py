@@ -128,13 +128,17 @@ class PostgresStore(SqlStore):
             return bool(self._all(query, self._address.store, GRAPH))
 
     def nearest(self, mean: Means, count: int, where: Filter, ef_search: int | None) -> list[int]:
-        """Keys of the rows whose means are nearest to one `(D,)`, by the graph unless `ef_search` is None."""
+        """Keys of the rows whose means are nearest to one `(D,)`, by the graph unless `ef_search` is None.
+
+        A graph looks at `ef_search` rows, and so finds no more of them, unless there is a filter to pass.
+        """
         if ef_search is None:
             self._set("enable_indexscan", "off")
         else:
             self._set("enable_seqscan", "off")
             self._set("hnsw.ef_search", str(min(ef_search, MOST_EF)))
-            self._set("hnsw.iterative_scan", "relaxed_order")  # go on until there are enough, whatever the filter
+            if where:  # go on until there are enough that pass
+                self._set("hnsw.iterative_scan", "relaxed_order")
         sql, parameters = condition(where)
         passing = f"WHERE item IN (SELECT key FROM item WHERE {sql})" if where else ""
         query = f"SELECT item FROM component {passing} ORDER BY mean <-> ?::vector LIMIT {int(count)}"
