@@ -9,7 +9,7 @@ import torch
 from laws import seeded
 
 from hedged import Gaussian, HedgedLoss, MatchCurve, match_matrix
-from hedged.benchmarks import growth, images, matching, references
+from hedged.benchmarks import growth, images, matching, references, search
 from hedged.benchmarks.embeddings import clustered
 from hedged.benchmarks.memory import growth as memory_growth
 from hedged.benchmarks.plot import plot
@@ -100,3 +100,15 @@ def test_made_up_photos_weigh_what_photos_do(tmp_path: Path) -> None:
     photos = images.cached_photos(paths, tmp_path / "cache")
     assert photos.clean().shape == (3, 3, images.SEEN, images.SEEN)
     assert photos.clean().float().std() > 10
+
+
+def test_search_is_measured_against_the_exhaustive_ranking() -> None:
+    assert list(search.lines(quick=True)) == []
+    recall, latency, together = search.lines(quick=False, items=3000)
+    assert recall.holds
+    assert recall.ratio <= 1
+    assert latency.at_most
+    assert latency.ratio > 0
+    assert together.ratio > 0
+    z = search.embeddings(100, 100, seed=0, widths=1)
+    assert (z.variance == z.variance[:, :1]).all()

@@ -33,6 +33,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "evaluation": ("evaluation",),
     "decisions": ("decisions",),
     "metrics": ("metrics",),
+    "search": ("search",),
     "errors": ("errors",),
 }
 HEADER = "<!-- Written by tools/api_pages.py from the docstrings: change those, then run it. -->\n"

@@ -46,17 +46,17 @@ def lines(quick: bool, items: int = ITEMS) -> Iterator[Line]:
         yield Line(f"{what}: time of {QUERIES} at once / that of FAISS", ours / theirs, 1.5, at_most=True)
 
 
-def embeddings(items: int, count: int, seed: int) -> Gaussian:
-    """Ten items an identity, each coordinate's variance log-uniform over four decades; queries are of the same."""
+def embeddings(items: int, count: int, seed: int, widths: int = DIM) -> Gaussian:
+    """Ten items an identity, variances log-uniform over four decades: one a coordinate, or one an item (`widths` 1).
+
+    Fewer than all the items are queries, each of one of the same identities.
+    """
     generator = torch.Generator().manual_seed(seed)
     centres = torch.randn(items // OF_ONE, DIM, generator=torch.Generator().manual_seed(7))
-    who = (
-        torch.arange(count) % len(centres)
-        if count == items
-        else torch.randint(len(centres), (count,), generator=generator)
-    )
-    variance = 10 ** (-DECADES * torch.rand(count, DIM, generator=generator))
-    return Gaussian(centres[who] + variance.sqrt() * torch.randn(count, DIM, generator=generator), variance)
+    who = torch.arange(items) if count == items else torch.randint(items, (count,), generator=generator)
+    variance = 10 ** (-DECADES * torch.rand(count, widths, generator=generator).expand(count, DIM))
+    noise = torch.randn(count, DIM, generator=generator)
+    return Gaussian(centres[who % len(centres)] + variance.sqrt() * noise, variance)
 
 
 def _filled(folder: Path, gallery: Gaussian) -> SqliteStore:
