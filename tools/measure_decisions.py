@@ -24,7 +24,7 @@ from hedged.cli.runs import load_run
 from hedged.data import build_ndigit, load_mnist
 from hedged.data.randomness import Purpose, keyed
 from hedged.errors import DataError
-from hedged.evaluation import Evaluation
+from hedged.evaluation import embed_all
 from hedged.files import make_folder, write_json
 from hedged.progress import progress
 from hedged.training import build_data
@@ -52,7 +52,7 @@ def measure_photos(run: Path, name: str, out: Path) -> None:
     if data.validation is None:
         raise DataError(f"{run} kept no identities for validation, which are calibrated on: train with some held out")
     known, new = (
-        Items(Evaluation(embedder, part).embeddings["clean"], part.labels.numpy(), embedder.curve)
+        Items(embed_all(embedder, part.clean, len(part)), part.labels.numpy(), embedder.curve)
         for part in (data.validation, next(iter(data.test.values())))
     )
     said = f"{len(new.labels):,} photos of {len(np.unique(new.labels))} identities that were not trained on"

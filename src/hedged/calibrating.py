@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import final
 
-from hedged.data import PairList
+from hedged.data import Dataset, PairList
 from hedged.decisions import Calibration, ScoredPairs, decide_listed, identities_of_list
 from hedged.embedder import Embedder
-from hedged.evaluation import Condition, Evaluation
+from hedged.evaluation import Condition, embed_all, match_scores
 from hedged.files import write_atomically
 from hedged.metrics import balanced_pairs
 from hedged.report.reliability import reliability_figure
 from hedged.training import Config, build_data
 
 PICTURE, DPI = "reliability.png", 160
+PAIRS = 200_000
 
 logger = logging.getLogger("hedged")
 
@@ -30,11 +32,14 @@ class Source:
     words: str
 
 
-def scored_pairs(evaluation: Evaluation, condition: Condition = "clean", count: int = 200_000) -> ScoredPairs:
+def scored_pairs(embedder: Embedder, data: Dataset, condition: Condition = "clean", seed: int = 0) -> ScoredPairs:
     """Pairs of a data set to calibrate from, half of them matches, with its classes as identities."""
-    labels = evaluation.labels
-    pairs = balanced_pairs(labels, count, seed=evaluation.seed)
-    return ScoredPairs.of(evaluation.scores(pairs, condition), labels[pairs.first], labels[pairs.second])
+    labels = data.labels.numpy()
+    pairs = balanced_pairs(labels, PAIRS, seed)
+    logger.info("embedding %s images", f"{len(data):,}")
+    images = data.clean if condition == "clean" else partial(data.corrupt, seed)
+    scores = match_scores(pairs, embed_all(embedder, images, len(data)), embedder.curve)
+    return ScoredPairs.of(scores, labels[pairs.first], labels[pairs.second])
 
 
 def pairs_of_run(config: Config, embedder: Embedder, condition: Condition = "clean") -> Source:
@@ -48,7 +53,7 @@ def pairs_of_run(config: Config, embedder: Embedder, condition: Condition = "cle
             "give other pairs with --pairs, or train with some images held out",
             name,
         )
-    pairs = scored_pairs(Evaluation(embedder, images), condition)
+    pairs = scored_pairs(embedder, images, condition)
     return Source(pairs, f"{condition} {name} images of {images.source}")
 
 
