@@ -64,7 +64,7 @@ def calibrate(
 
     Learns from labelled pairs how log-odds turn into probabilities (by a temperature or any rising function, whichever
     does better on identities held out in turn), the threshold for a false-match rate, and when to abstain. Writes
-    RUN/calibration.json, which `match` then uses, and a picture, RUN/reliability.png.
+    RUN/calibration.json, which `match`, `search` and `identify` then use, and a picture, RUN/reliability.png.
     """
     from hedged.calibrating import PICTURE, save_calibration
     from hedged.decisions import calibrate as find
