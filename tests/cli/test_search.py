@@ -6,10 +6,11 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cli.commands import Hedged, check_refused, snapshot
 
-from hedged import Embedder
+from hedged import Architecture, Embedder
 from hedged.decisions import Decider, Policy, Temperature
 from hedged.search import Header, Rows, SqliteStore
 
@@ -209,3 +210,17 @@ def test_nobody_to_identify(hedged: Hedged, finished_run: Path, images: list[Pat
     with SqliteStore.create(tmp_path / "b.db", Header.of(embedder)) as store:
         store.add(Rows(["a"], embedder.embed(images[:1]), embedder.fingerprint()))
     check_refused(hedged("identify", finished_run, tmp_path / "b.db", images[0]), "has a label", "--folder-labels")
+
+
+def test_models_of_vectors_too(hedged: Hedged, tmp_path: Path) -> None:
+    run, path, table = tmp_path / "run", tmp_path / "v.db", tmp_path / "table.csv"
+    embedder = Embedder.new(Architecture.model_validate({"backbone": "features", "shape": (6,), "dim": 3}), seed=0)
+    embedder.save(run)
+    vectors = tmp_path / "vectors.npy"
+    np.save(vectors, np.random.default_rng(0).normal(size=(5, 6)).astype(np.float32))
+    table.write_text("id,label\n" + "".join(f"{vectors}:{i},{'ab'[i % 2]}\n" for i in range(5)))
+    check_refused(hedged("index", "build", run, path, vectors, "--folder-labels"), "no folders", "--metadata")
+    assert hedged("index", "build", run, path, vectors, "--metadata", table).code == 0
+    (found,) = json.loads(hedged("search", run, path, f"{vectors}:3", "-k", 2, "--json").out)
+    assert (found["image"], len(found["hits"])) == (f"{vectors}:3", 2)
+    assert len(json.loads(hedged("identify", run, path, vectors, "--json").out)) == 5

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hedged.cli.embed import files_of
 from hedged.cli.output import Json, examples, print_json, print_table
 from hedged.cli.runs import Model, load_embedder
-from hedged.cli.stores import Images, StoreName, Wheres, check_model, embedded, filters, name_of
+from hedged.cli.stores import Images, StoreName, Wheres, check_model, embedded, filters, inputs_of
 
 if TYPE_CHECKING:
     from hedged.decisions import Decider
@@ -60,20 +58,20 @@ def identify(
 
     embedder = load_embedder(run)
     decider = load_decider(run, embedder.fingerprint())
-    paths = [path for image in images for path in files_of(image)]
+    inputs = inputs_of(embedder, images)
     with open_store(location) as store:
         check_model(store, embedder)
         gallery = Gallery.read(store, filters(where))
     calibrated = decider.calibrator.log_odds if decider else None
     identifier = Identifier(gallery, _fusion(fusion, neighbours), none, calibrated)
-    found: list[tuple[Path, Identified]] = []
-    for some, z in embedded(embedder, paths):
-        found += zip(some, identifier.identify(z, top), strict=True)
+    found: list[tuple[str, Identified]] = []
+    for some, z in embedded(embedder, inputs):
+        found += zip(some.ids, identifier.identify(z, top), strict=True)
     if json:
-        print_json([_content(path, one, decider) for path, one in found])
+        print_json([_content(image, one, decider) for image, one in found])
         return
-    for path, one in found:
-        _print(path, one, decider)
+    for image, one in found:
+        _print(image, one, decider)
 
 
 def _fusion(how: How, neighbours: int) -> Fusion:
@@ -84,10 +82,10 @@ def _fusion(how: How, neighbours: int) -> Fusion:
     ]
 
 
-def _content(path: Path, one: Identified, decider: Decider | None) -> dict[str, Any]:
+def _content(image: str, one: Identified, decider: Decider | None) -> dict[str, Any]:
     best = [each._asdict() for each in one.best]
     content = {
-        "image": name_of(path),
+        "image": image,
         "label": one.label,
         "probability": one.probability,
         "none_probability": one.none_probability,
@@ -97,10 +95,10 @@ def _content(path: Path, one: Identified, decider: Decider | None) -> dict[str, 
     return content | ({"decision": decider.answer(one.best[0].logit).verdict.value} if decider else {})
 
 
-def _print(path: Path, one: Identified, decider: Decider | None) -> None:
+def _print(image: str, one: Identified, decider: Decider | None) -> None:
     rows = [(each.label, f"{each.probability:.4f}", str(each.images)) for each in one.best]
     rows.append(("none of these", f"{one.none_probability:.4f}", ""))
     rows.sort(key=lambda row: -float(row[1]))
     decided = f", {decider.answer(one.best[0].logit).verdict.value}" if decider else ""
-    title = f"{name_of(path)}: {one.label or 'none of these'} (uncertainty {one.uncertainty:.4f}{decided})"
+    title = f"{image}: {one.label or 'none of these'} (uncertainty {one.uncertainty:.4f}{decided})"
     print_table(title, ("identity", "probability", "images"), rows)

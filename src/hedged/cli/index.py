@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hedged.cli.embed import files_of
 from hedged.cli.output import Json, examples, print_json, print_table
 from hedged.cli.runs import Model, load_embedder
-from hedged.cli.stores import Images, StoreName, Wheres, check_model, embedded, filters, name_of
+from hedged.cli.stores import Images, Inputs, StoreName, Wheres, check_model, embedded, filters, inputs_of, name_of
 from hedged.cli.tables import Told, read_table
 from hedged.errors import ConfigError, DataError
 
@@ -73,17 +72,18 @@ def build(
 
     refuse_existing(location)
     embedder = load_embedder(run)
-    paths, told = _given(images, metadata)
+    inputs = inputs_of(embedder, images)
+    told = _told(inputs, metadata)
     store: Store | None = None
     try:
-        for some, z in embedded(embedder, paths):
+        for some, z in embedded(embedder, inputs):
             rows = _rows(embedder, some, z, told, folder_labels)
             if store is None:  # only now: what cannot be read leaves no empty store behind
                 store = create_store(location, Header.of(embedder))
             store.add(rows)
-        assert store is not None  # there is at least one image
+        assert store is not None  # there is at least one input
         open_index(store, Plan(first_stage.value)).keep()
-        _report(store, f"stored {len(paths):,} embeddings in {store.name}", {"added": len(paths)}, json)
+        _report(store, f"stored {len(inputs.ids):,} embeddings in {store.name}", {"added": len(inputs.ids)}, json)
     finally:
         if store is not None:
             store.close()
@@ -114,11 +114,12 @@ def add(
     from hedged.search import open_store
 
     embedder = load_embedder(run)
-    paths, told = _given(images, metadata)
+    inputs = inputs_of(embedder, images)
+    told = _told(inputs, metadata)
     with open_store(location) as store:
         check_model(store, embedder)
         done = 0
-        for some, z in embedded(embedder, paths):
+        for some, z in embedded(embedder, inputs):
             rows = _rows(embedder, some, z, told, folder_labels)
             (store.upsert if replace else store.add)(rows)
             done += len(rows)
@@ -177,25 +178,29 @@ def _cell(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _given(images: list[Path], metadata: Path | None) -> tuple[list[Path], dict[str, Told]]:
-    """Image files, each once, and what a table says of them."""
-    paths = list(dict.fromkeys(path for image in images for path in files_of(image)))
+def _told(inputs: Inputs, metadata: Path | None) -> dict[str, Told]:
+    """What a table says of the inputs."""
     told = read_table(metadata) if metadata else {}
-    if metadata and not told.keys() & {name_of(path) for path in paths}:
-        raise DataError(f"{metadata} names none of these images: its ids are paths such as {name_of(paths[0])}")
-    return paths, told
+    if metadata and not told.keys() & set(inputs.ids):
+        raise DataError(f"{metadata} names none of these inputs: its ids are such as {inputs.ids[0]}")
+    return told
 
 
-def _rows(embedder: Embedder, paths: list[Path], z: Distribution, told: dict[str, Told], by_folder: bool) -> Rows:
+def _rows(embedder: Embedder, inputs: Inputs, z: Distribution, told: dict[str, Told], by_folder: bool) -> Rows:
     from hedged.search import Rows
 
-    ids = [name_of(path) for path in paths]
     nothing = Told(None, {})
-    labels = [
-        told.get(name, nothing).label or (name_of(Path(path.resolve().parent.name)) if by_folder else None)
-        for name, path in zip(ids, paths, strict=True)
-    ]
-    return Rows(ids, z, embedder.fingerprint(), labels, [told.get(name, nothing).metadata for name in ids])
+    folders = _folders(inputs) if by_folder else [None] * len(inputs.ids)
+    labels = [told.get(name, nothing).label or folder for name, folder in zip(inputs.ids, folders, strict=True)]
+    metadata = [told.get(name, nothing).metadata for name in inputs.ids]
+    return Rows(inputs.ids, z, embedder.fingerprint(), labels, metadata)
+
+
+def _folders(inputs: Inputs) -> list[str]:
+    """The names of the folders that images are in."""
+    if not isinstance(inputs.items, list):
+        raise ConfigError("vectors are in no folders: give their labels by a table, --metadata F")
+    return [name_of(Path(path.resolve().parent.name)) for path in inputs.items]
 
 
 def _report(store: Store, words: str, numbers: dict[str, int], as_json: bool) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hedged.cli.decisions import answer_as_json
-from hedged.cli.embed import files_of
 from hedged.cli.output import Json, examples, print_json, print_table
 from hedged.cli.runs import Model, load_embedder
 from hedged.cli.stores import (
@@ -21,7 +19,7 @@ from hedged.cli.stores import (
     check_model,
     embedded,
     filters,
-    name_of,
+    inputs_of,
 )
 
 if TYPE_CHECKING:
@@ -55,34 +53,34 @@ def search(
 
     embedder = load_embedder(run)
     decider = load_decider(run, embedder.fingerprint())
-    paths = [path for image in images for path in files_of(image)]
-    found: list[tuple[Path, list[Hit]]] = []
+    inputs = inputs_of(embedder, images)
+    found: list[tuple[str, list[Hit]]] = []
     with open_store(location) as store:
         check_model(store, embedder)
         index = open_index(store, ef_search=ef_search)
-        for some, z in embedded(embedder, paths):
-            found += zip(some, index.search(z, k, filters(where), candidates), strict=True)
+        for some, z in embedded(embedder, inputs):
+            found += zip(some.ids, index.search(z, k, filters(where), candidates), strict=True)
         index.keep()
     if json:
-        print_json([_content(path, hits, decider) for path, hits in found])
+        print_json([_content(image, hits, decider) for image, hits in found])
         return
-    for path, hits in found:
-        _print(path, hits, decider)
+    for image, hits in found:
+        _print(image, hits, decider)
 
 
-def _content(path: Path, hits: list[Hit], decider: Decider | None) -> dict[str, Any]:
+def _content(image: str, hits: list[Hit], decider: Decider | None) -> dict[str, Any]:
     names = ("rank", "id", "label", "match_probability", "uncertainty", "metadata")
     rows = [
         {name: getattr(hit, name) for name in names}
         | (answer_as_json(decider.answer(hit.logit), decider) if decider else {})
         for hit in hits
     ]
-    return {"image": name_of(path), "uncertainty": hits[0].probe_uncertainty if hits else None, "hits": rows}
+    return {"image": image, "uncertainty": hits[0].probe_uncertainty if hits else None, "hits": rows}
 
 
-def _print(path: Path, hits: list[Hit], decider: Decider | None) -> None:
+def _print(image: str, hits: list[Hit], decider: Decider | None) -> None:
     if not hits:
-        print(f"{name_of(path)}: no row passes the filter")
+        print(f"{image}: no row passes the filter")
         return
     header = ["id", "label", "match probability", "uncertainty", "rank"]
     rows = [
@@ -94,5 +92,5 @@ def _print(path: Path, hits: list[Hit], decider: Decider | None) -> None:
         for row, hit in zip(rows, hits, strict=True):
             answer = decider.answer(hit.logit)
             row += [f"{answer.probability:.4f}", answer.verdict.value]
-    title = f"{name_of(path)} (uncertainty {hits[0].probe_uncertainty:.4f})"
+    title = f"{image} (uncertainty {hits[0].probe_uncertainty:.4f})"
     print_table(title, header, rows)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from hedged.cli.embed import files_of
+from hedged.cli.vectors import read_rows, takes_vectors
+
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from hedged.distributions import Distribution
     from hedged.embedder import Embedder
     from hedged.search import Store, Where
@@ -17,7 +23,11 @@ StoreName = Annotated[
     str, typer.Argument(metavar="STORE", help="A file of embeddings, or the address of one on a server: postgresql://…")
 ]
 Images = Annotated[
-    list[Path], typer.Argument(metavar="IMAGES", help="Image files, or folders of them (searched whole).")
+    list[Path],
+    typer.Argument(
+        metavar="IMAGES",
+        help="Image files, or folders of them (searched whole); for a model of vectors, .npy, .npz or .parquet.",
+    ),
 ]
 Wheres = Annotated[
     list[str],
@@ -45,15 +55,31 @@ def check_model(store: Store, embedder: Embedder) -> None:
     store.header.check_model(embedder.fingerprint())
 
 
-def embedded(embedder: Embedder, paths: list[Path]) -> Iterator[tuple[list[Path], Distribution]]:
-    """Images and their embeddings, some at a time, with progress; what is yielded may be kept before the next."""
+class Inputs(NamedTuple):
+    """What is to be embedded: image files, or vectors for a model of vectors; and an id for each."""
+
+    ids: list[str]
+    items: list[Path] | NDArray[np.float32]
+
+
+def inputs_of(embedder: Embedder, given: list[Path]) -> Inputs:
+    """All that the arguments name, each once: images and those of folders, or rows of files with vectors."""
+    if takes_vectors(embedder):
+        return Inputs(*read_rows(given, embedder.architecture.shape[0]))
+    paths = list(dict.fromkeys(path for image in given for path in files_of(image)))
+    return Inputs([name_of(path) for path in paths], paths)
+
+
+def embedded(embedder: Embedder, inputs: Inputs) -> Iterator[tuple[Inputs, Distribution]]:
+    """Inputs and their embeddings, some at a time, with progress; what is yielded may be kept before the next."""
     from hedged.progress import progress
 
-    with progress("embedding", len(paths)) as update:
-        for start in range(0, len(paths), BATCH):
-            some = paths[start : start + BATCH]
-            yield some, embedder.embed(some, BATCH)
-            update(start + len(some))
+    with progress("embedding", len(inputs.ids)) as update:
+        for start in range(0, len(inputs.ids), BATCH):
+            part = slice(start, start + BATCH)
+            some = Inputs(inputs.ids[part], inputs.items[part])
+            yield some, embedder.embed(some.items, BATCH)
+            update(start + len(some.ids))
 
 
 def name_of(path: Path) -> str:

@@ -6,7 +6,7 @@ The first stage is in the database, over plain vectors; ranking by match probabi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self, final
 
 import numpy as np
@@ -31,7 +31,6 @@ class PostgresStore(SqlStore):
     def __init__(self, location: str) -> None:
         self._address = Address.of(location)
         self._connection = connect(self._address)
-        self._depth = 0
         try:
             self._header = read_header(self._connection, self._address)
         except BaseException:
@@ -48,30 +47,22 @@ class PostgresStore(SqlStore):
     def name(self) -> str:
         return str(self._address)
 
-    @property
-    def header(self) -> Header:
-        return self._header
-
     def close(self) -> None:
         self._connection.close()
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        with told(self._address):
-            if self._depth == 0:
-                self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            self._depth += 1
-            try:
-                yield
-            finally:
-                self._depth -= 1
-                if self._depth == 0 and not self._connection.broken:
-                    self._connection.execute("ROLLBACK")  # nothing was written; and settings of the moment go
+    def _told(self) -> AbstractContextManager[None]:
+        return told(self._address)
+
+    def _begin(self) -> None:
+        self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def _end(self) -> None:
+        if not self._connection.broken:
+            self._connection.execute("ROLLBACK")  # nothing was written; and settings of the moment go
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        if self._depth:
-            raise StoreError(f"{self.name} cannot be written while it is read from: finish reading, or open it twice")
+        self._refuse_reading()
         with told(self._address), self._connection.transaction():
             yield
 

@@ -8,18 +8,56 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
 
 from hedged.errors import DataError, StoreError
-from hedged.search.rows import FLOAT, Batch, Described, Keys, Packed, Rows
+from hedged.search.rows import FLOAT, Batch, Described, Header, Keys, Packed, Rows
 from hedged.search.store import BATCH, Store
 from hedged.search.where import Filter, condition, tags
 
 
 class SqlStore(Store):
     """A store whose rows are in the tables `item` and `tag`."""
+
+    _header: Header
+    _depth = 0  # of `reading` inside `reading`
+
+    @property
+    def header(self) -> Header:
+        return self._header
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        with self._told():
+            if self._depth == 0:
+                self._begin()
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                if self._depth == 0:
+                    self._end()
+
+    def _refuse_reading(self) -> None:
+        """Say no to a write inside `reading`."""
+        if self._depth:
+            raise StoreError(f"{self.name} cannot be written while it is read from: finish reading, or open it twice")
+
+    @abstractmethod
+    def _told(self) -> AbstractContextManager[None]:
+        """Failures of the database turned into messages."""
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Begin to see one moment."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """See what is there now."""
 
     @abstractmethod
     def _all(self, query: str, *parameters: Any) -> list[Any]:

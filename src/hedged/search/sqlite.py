@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 
@@ -32,7 +32,6 @@ class SqliteStore(SqlStore):
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         self._connection = open_file(self._path)
-        self._depth = 0
         with told(self._path):
             self._uuid, *header = self._connection.execute("SELECT * FROM store").fetchone()
         self._header = Header(*header)
@@ -51,31 +50,22 @@ class SqliteStore(SqlStore):
     def path(self) -> Path:
         return self._path
 
-    @property
-    def header(self) -> Header:
-        return self._header
-
     def close(self) -> None:
         self._connection.close()
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        with told(self._path):
-            if self._depth == 0:
-                self._connection.execute("BEGIN")
-            self._depth += 1
-            try:
-                yield
-            finally:
-                self._depth -= 1
-                if self._depth == 0:
-                    self._connection.execute("COMMIT")
+    def _told(self) -> AbstractContextManager[None]:
+        return told(self._path)
+
+    def _begin(self) -> None:
+        self._connection.execute("BEGIN")
+
+    def _end(self) -> None:
+        self._connection.execute("COMMIT")
 
     @contextmanager
     def _writing(self) -> Iterator[int]:
         """The number of the write; all of it is kept, or nothing."""
-        if self._depth:
-            raise StoreError(f"{self.name} cannot be written while it is read from: finish reading, or open it twice")
+        self._refuse_reading()
         with told(self._path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
