@@ -13,6 +13,7 @@ from hedged.errors import ConfigError
 from hedged.heads import GaussianHead, Head, MixtureHead, PointHead
 
 Positive = Annotated[int, Field(ge=1)]
+BackboneName = Literal["shallow", "shallow-hidden", "mobilenet", "frozen", "frozen-hidden", "timm", "module"]
 Backbone = Shallow | ShallowHidden | MobileNet | Frozen | FrozenHidden | Wrapped
 Width = Annotated[int, Field(ge=1, le=2**16)]  # of a layer: more is a slip, and would not fit in memory
 LISTED = Field(strict=False)  # TOML and JSON have lists, not tuples
@@ -34,9 +35,7 @@ class Network(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     # "frozen" takes vectors of another model; "module" is a network of the user's own, given from Python.
-    backbone: Literal["shallow", "shallow-hidden", "mobilenet", "frozen", "frozen-hidden", "timm", "module"] = (
-        "shallow-hidden"
-    )
+    backbone: BackboneName = "shallow-hidden"
     channels: Annotated[tuple[Width, Width], LISTED] = (8, 16)
     hidden: Width = 512  # units of the hidden layer, if the backbone has one
     width: Annotated[float, Field(gt=0)] = 0.25  # of a MobileNet, as a share of the full one
