@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hedged.cli.output import Json, examples, print_json, print_table
 from hedged.cores import cores
 from hedged.errors import ConfigError, RunError
+
+if TYPE_CHECKING:
+    from hedged.paper.exhibits import Exhibit
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -46,6 +49,7 @@ def list_all(as_json: Json = False) -> None:
     epilog=examples(
         "hedged paper run main-task --only digits=2,dim=2",
         "hedged paper run embeddings-2d",
+        "hedged paper run pets --data dogfacenet-112",
         "hedged paper run all --jobs 4",
     ),
 )
@@ -58,20 +62,23 @@ def run(
     jobs: Annotated[
         int, typer.Option("--jobs", min=1, metavar="N", help="Models at a time, one thread each. [one a core]")
     ] = cores(),
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", metavar="DIR", help="Photos of pets, a folder each, named by its number; for pets."),
+    ] = None,
 ) -> None:
     """Train what a table or figure needs, measure it, and write DIR/NAME.json or DIR/NAME.png.
 
     Models are kept in DIR/models under the hash of their config, and shared: what is there is not trained again, and
     what was interrupted is gone on with. `run all` makes everything, and DIR/README.md with all numbers beside the
-    paper's.
+    paper's; pets only with --data, the photos being yours to fetch.
     """
     from hedged.files import make_folder
-    from hedged.paper.catalogue import NAMES, exhibit
     from hedged.paper.page import write_page
     from hedged.paper.shelf import Shelf
     from hedged.paper.workers import fill
 
-    wanted = [exhibit(each) for each in (NAMES if name == "all" else (name,))]
+    wanted = _wanted(name, data)
     chosen = _chosen(only)
     if name == "all" and chosen:
         raise ConfigError("--only chooses cells of one table: name the table instead of all")
@@ -113,6 +120,24 @@ def _show(name: str, folder: Path, as_json: bool = False) -> None:
     if cells:
         header, lines = rows(cells)
         print_table(f"{name}, from {folder}", header, lines)
+
+
+def _wanted(name: str, data: Path | None) -> list[Exhibit]:
+    """What is to be made, all of it or one; of photos where there are any."""
+    from hedged.paper.catalogue import NAMES, exhibit
+
+    shown = [exhibit(each) for each in (NAMES if name == "all" else (name,))]
+    if data is not None:
+        return [each.of_photos(data) if each.needs_photos or name != "all" else each for each in shown]
+    for each in shown:
+        if each.needs_photos and name == "all":
+            print(f"{each.name} is left out: it needs photos, as in `hedged paper run {each.name} --data DIR`")
+        elif each.needs_photos:
+            raise ConfigError(
+                f"{name} needs photos: say where they are with --data DIR, a folder of a folder for each pet, such as "
+                "dogfacenet-112 of DogFaceNet (docs/recipe.md)"
+            )
+    return [each for each in shown if not each.needs_photos]
 
 
 def _chosen(only: str) -> dict[str, str]:

@@ -25,6 +25,7 @@ FIGURES = (
     "soft-contrastive",
     "embeddings-mog",
     "embeddings-3d",
+    "pets",
     "centroids",
     "number-line",
     "kl-ellipsoids",

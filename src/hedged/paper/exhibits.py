@@ -23,6 +23,11 @@ class Exhibit(ABC):
 
     name: str
     title: str
+    needs_photos: bool = False  # whether it is made of photos that you have: `--data`
+
+    def of_photos(self, folder: Path) -> Exhibit:
+        """The same, made of the photos in a folder."""
+        raise ConfigError(f"--data is the folder of photos of pets; {self.name} is made of digits: leave it out")
 
     @abstractmethod
     def needs(self, only: Only) -> list[Need]:

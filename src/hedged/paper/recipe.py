@@ -22,7 +22,7 @@ def recipe(digits: int, dim: int, model: Model, seed: int = 0, **settings: Any) 
     """
     content = {name: dict(section) for name, section in _file().items()}
     content["data"]["digits"] = digits
-    content["model"] |= {"dim": dim, **_head(model)}
+    content["model"] |= {"dim": dim, **head_of(model)}
     content["loss"]["kind"] = "soft-contrastive" if model == "point" else "hedged"
     content["train"]["seed"] = seed
     for key, value in settings.items():
@@ -36,7 +36,7 @@ def _file() -> Mapping[str, Mapping[str, Any]]:
     return tomllib.loads(resources.files("hedged").joinpath("configs/paper.toml").read_text(encoding="utf-8"))
 
 
-def _head(model: Model) -> dict[str, Any]:
+def head_of(model: Model) -> dict[str, Any]:
     """The head of a model by the paper's name for it."""
     if model == "point":
         return {"head": "point"}

@@ -6,12 +6,12 @@ import json
 import logging
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, final
 
-from hedged.data import NDigit, NDigitSplits
+from hedged.data import Dataset, Splits
 from hedged.data.splits import Split, TestSet
 from hedged.embedder import DESCRIPTION, Embedder
 from hedged.errors import RunError
@@ -20,12 +20,14 @@ from hedged.files import write_json
 from hedged.metrics import Vote
 from hedged.paper.measurements import VERSION, Cell, measure, measure_sampled
 from hedged.paper.numbers import Metric
-from hedged.training import Config, build_ndigit, train
+from hedged.paper.pet_measurements import measure_pets
+from hedged.training import Config, build_data, train
 from hedged.training import checkpoint as checkpoints
 
 MAIN: dict[Split, TestSet] = {"number": "seen", "instance": "instance"}  # the test set that stands for a split
-Measured = TestSet | Literal["sampled"]
+Measured = TestSet | Literal["sampled", "pets"]
 SAMPLED: Literal["sampled"] = "sampled"
+PETS: Literal["pets"] = "pets"
 MADE = "made.json"
 
 logger = logging.getLogger("hedged")
@@ -34,7 +36,7 @@ logger = logging.getLogger("hedged")
 @final
 @dataclass(frozen=True)
 class Need:
-    """A model that must be trained, and what to measure: test sets, or `SAMPLED`, the main one with samples."""
+    """A model that must be trained, and what to measure: test sets, `SAMPLED`, the main one with samples, or `PETS`."""
 
     config: Config
     tests: tuple[Measured, ...] = ()
@@ -75,6 +77,8 @@ class Shelf:
         return path.exists() and json.loads(path.read_text(encoding="utf-8")).get("version", 1) == VERSION
 
     def _measure(self, config: Config, what: Measured) -> dict[str, Any]:
+        if what == PETS:
+            return asdict(measure_pets(self.embedder(config), _data(config)))
         if what == SAMPLED:
             return measure_sampled(self.evaluation(config))
         return measure(self.evaluation(config, what))
@@ -157,14 +161,14 @@ def _git(*arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def _test(config: Config, test: TestSet) -> NDigit:
+def _test(config: Config, test: TestSet) -> Dataset:
     return _data(config).test[test]
 
 
-def _data(config: Config) -> NDigitSplits:
+def _data(config: Config) -> Splits:
     return _built(Config(data=config.data))
 
 
 @lru_cache(2)
-def _built(config: Config) -> NDigitSplits:
-    return build_ndigit(config)
+def _built(config: Config) -> Splits:
+    return build_data(config)
