@@ -2,9 +2,11 @@
 
     python tools/publish_paper.py runs/paper          into this checkout
     python tools/publish_paper.py runs/paper FOLDER   into another
+    python tools/publish_paper.py runs/paper FOLDER pets   only these tables or figures; all else stays as it is
 
 Of a table, a test set is published if every cell of it was measured by the recipe as it is. Other results that
-results/paper holds are removed, so that all that is there comes from one folder. Models that ship are copies of models
+results/paper holds are removed, so that all that is there comes from one folder, but for what is made of photos: that
+is published by name. Models that ship are copies of models
 on the shelf; nothing is trained here, and nothing is written if one of them is not there.
 """
 
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hedged.embedder import Embedder
@@ -29,6 +31,8 @@ SHIPPED = {
     "ndigit-2d-mog2": recipe(2, 2, "mog-2"),
     "ndigit-3d": recipe(3, 3, "mog-1"),
 }
+
+OF_PHOTOS = [name for name in NAMES if exhibit(name).needs_photos]
 
 TRIED = """## What was tried for the numbers that fall short
 
@@ -62,15 +66,29 @@ def publish(made: Path, root: Path) -> None:
     for name, content in files.items():
         _write(results / name, content)
     for path in sorted([*results.glob("*.json"), *results.glob("*.png")]):
-        if path.name not in files:
+        if path.name not in files and path.stem.removesuffix("-variants") not in OF_PHOTOS:
             path.unlink()
             print(f"removed {path}")
-    page = write_page(shelf, results, root / "results" / "README.md")
-    write_text(page, page.read_text(encoding="utf-8") + TRIED + DEMO)
-    print(page)
+    _write_page(shelf, root)
     for name, embedder in embedders.items():
         embedder.save(root / "src" / "hedged" / "models" / name)
         print(root / "src" / "hedged" / "models" / name)
+
+
+def publish_some(made: Path, root: Path, names: Sequence[str]) -> None:
+    """Bring only these tables or figures of a checkout up to date."""
+    for shown in names:
+        if not (files := dict(contents(made, shown))):
+            raise RunError(f"{made} has no whole {shown}: `hedged paper run {shown} --out {made}` makes it")
+        for name, content in files.items():
+            _write(root / "results" / "paper" / name, content)
+    _write_page(None, root)
+
+
+def _write_page(shelf: Shelf | None, root: Path) -> None:
+    page = write_page(shelf, root / "results" / "paper", root / "results" / "README.md")
+    write_text(page, page.read_text(encoding="utf-8") + TRIED + DEMO)
+    print(page)
 
 
 def contents(made: Path, name: str) -> Iterator[tuple[str, bytes]]:
@@ -79,7 +97,7 @@ def contents(made: Path, name: str) -> Iterator[tuple[str, bytes]]:
     if isinstance(shown, Table):
         yield from _whole(made, shown)
         return
-    for path in (made / f"{name}.png", made / f"{name}.json"):
+    for path in (made / f"{name}.png", made / f"{name}.json", made / f"{name}-variants.json"):
         if path.exists():
             yield path.name, path.read_bytes()
 
@@ -101,8 +119,16 @@ def _write(path: Path, content: bytes) -> None:
     print(path)
 
 
+def main(made: str, root: str = "", *names: str) -> None:
+    folder = Path(root) if root else Path(__file__).parents[1]
+    if names:
+        publish_some(Path(made), folder, names)
+    else:
+        publish(Path(made), folder)
+
+
 if __name__ == "__main__":
     try:
-        publish(Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) > 2 else Path(__file__).parents[1])
+        main(*sys.argv[1:])
     except HedgedError as error:
         sys.exit(str(error))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -12,9 +12,10 @@ from hedged.files import write_text
 from hedged.paper.catalogue import CLAIMS, FIGURES, NAMES, TABLES, exhibit
 from hedged.paper.measurements import Cell
 from hedged.paper.numbers import STEPS
-from hedged.paper.shelf import Need, Shelf
+from hedged.paper.shelf import PETS, Need, Shelf
 from hedged.paper.workers import together
 
+TITLE, SUMMARY = "# The paper, made again", "## In short"
 ACCURACIES = ("verification_ap", "knn_accuracy")
 CORRELATIONS = ("ap_correlation", "knn_correlation")
 ALLOWED = {**dict.fromkeys(ACCURACIES, 0.005), **dict.fromkeys(CORRELATIONS, 0.10)}  # below the paper's
@@ -25,6 +26,7 @@ SPLITS = {
     "instance": "All numbers trained on and tested (`instance` split)",
 }
 NAMED_BY = ("table", "digits", "dim", "model", "metric", "gallery", "probe", "vote", "beta")
+PET_KEYS = ("model", "metric", "correlation", "rejected")
 MEASURES = {
     "verification_ap": "Verification AP",
     "knn_accuracy": "KNN accuracy",
@@ -69,19 +71,24 @@ def main_cells(folder: Path, metrics: Sequence[str]) -> list[tuple[str, Cell]]:
     ]
 
 
-def write_page(shelf: Shelf, folder: Path, path: Path | None = None) -> Path:
-    """All results of a folder as Markdown: its README.md unless told."""
+def write_page(shelf: Shelf | None, folder: Path, path: Path | None = None) -> Path:
+    """All results of a folder as Markdown: its README.md unless told.
+
+    Without a shelf, what an earlier page says of the models stays as it is.
+    """
     path = path or folder / "README.md"
-    write_text(path, "\n".join(_page(shelf, folder, path)) + "\n")
+    told = _told_before(path) if shelf is None else _told(shelf)
+    write_text(path, "\n".join(_page(told, folder, path)) + "\n")
     return path
 
 
-def _page(shelf: Shelf, folder: Path, path: Path) -> Iterator[str]:
-    yield from ("# The paper, made again", "")
-    yield from _told(shelf)
+def _page(told: Iterable[str], folder: Path, path: Path) -> Iterator[str]:
+    yield from (TITLE, "")
+    yield from told
     yield from _summary(folder)
     for name in TABLES:
         yield from _table_section(folder, name)
+    yield from _pets_section(folder)
     yield from _claims_section(folder)
     yield from ("## Figures", "")
     for name in FIGURES:
@@ -90,8 +97,14 @@ def _page(shelf: Shelf, folder: Path, path: Path) -> Iterator[str]:
             yield from (f"### {name}", "", exhibit(name).title + ".", "", f"![{exhibit(name).title}]({picture})", "")
 
 
+def _told_before(path: Path) -> list[str]:
+    """What a page says between its title and its summary."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return lines[lines.index(TITLE) + 2 : lines.index(SUMMARY)]
+
+
 def _told(shelf: Shelf) -> Iterator[str]:
-    needs = together(need for name in NAMES for need in exhibit(name).needs({}))
+    needs = together(need for name in NAMES if name != PETS for need in exhibit(name).needs({}))
     there = [need for need in needs if shelf.has(Need(need.config))]
     made = [shelf.made(need.config) for need in there]
     seconds = [each["seconds"] for each in made if each["seconds"]]
@@ -113,7 +126,7 @@ def _told(shelf: Shelf) -> Iterator[str]:
 
 
 def _summary(folder: Path) -> Iterator[str]:
-    yield from ("## In short", "")
+    yield from (SUMMARY, "")
     for kind, metrics in (("accuracies", ACCURACIES), ("correlations", CORRELATIONS)):
         cells = main_cells(folder, metrics)
         if not cells:
@@ -179,6 +192,23 @@ def _beside(cell: Cell) -> str:
     bold = "**" if round(cell["measured"], digits) >= round(cell["paper"], digits) else ""
     spread = f" ± {cell['std']:.{digits}f}" if cell["seeds"] > 1 else ""
     return f"{bold}{measured}{bold}{spread} ({cell['paper']:.{digits}f})"
+
+
+def _pets_section(folder: Path) -> Iterator[str]:
+    if not (cells := load_cells(folder, PETS)):
+        return
+    first = cells[0]
+    yield from (f"## {PETS}", "", exhibit(PETS).title + ".", "", f"`hedged paper run {PETS} --data DIR`", "")
+    yield (
+        f"{first['pets']} dogs of DogFaceNet that were neither trained on nor used to choose anything, all pairs of "
+        f"their {first['photos']:,} photos; the one threshold is the best on other dogs, also held out. A batch is of "
+        f"{first['batch_size']} photos, a model trains for {first['steps']:,} steps, at commit {first['commit']}. "
+        "Settings: `src/hedged/configs/pets.toml`, chosen on dogs held out of training (docs/recipe.md). The paper’s "
+        "numbers are of its own photos, a hundred times as many."
+    )
+    yield ""
+    yield from _markdown(*rows([*cells, *load_cells(folder, f"{PETS}-variants")], PET_KEYS))
+    yield ""
 
 
 def _claims_section(folder: Path) -> Iterator[str]:

@@ -9,7 +9,7 @@ import statistics
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import Any, final
@@ -66,22 +66,22 @@ class Pets(Figure):
 
     def numbers(self, shelf: Shelf) -> list[Cell]:
         point, hedged = self._measured(shelf, POINT), self._measured(shelf, HEDGED)
-        bins = [self._bins(found) for found in hedged]
+        bins, cell = [self._bins(found) for found in hedged], partial(self._cell, shelf)
         return [
-            self._cell(POINT, "balanced_accuracy", [found.accuracy for found in point], PAPER_ACCURACY),
-            self._cell(HEDGED, "balanced_accuracy", [found.accuracy for found in hedged]),
-            self._cell(HEDGED, "bin_correlation", [b.kendall for b in bins], correlation="kendall"),
-            self._cell(HEDGED, "bin_correlation", [b.pearson for b in bins], PAPER_CORRELATION, correlation="pearson"),
+            cell(POINT, "balanced_accuracy", [found.accuracy for found in point], PAPER_ACCURACY),
+            cell(HEDGED, "balanced_accuracy", [found.accuracy for found in hedged]),
+            cell(HEDGED, "bin_correlation", [b.kendall for b in bins], correlation="kendall"),
+            cell(HEDGED, "bin_correlation", [b.pearson for b in bins], PAPER_CORRELATION, correlation="pearson"),
         ]
 
     def variants(self, shelf: Shelf) -> list[Cell]:
         """What else was measured: when uncertain photos are refused, and whatever the threshold."""
         point, hedged = self._measured(shelf, POINT), self._measured(shelf, HEDGED)
-        kept = [self._bins(found).kept_accuracy for found in hedged]
+        kept, cell = [self._bins(found).kept_accuracy for found in hedged], partial(self._cell, shelf)
         return [
-            self._cell(HEDGED, "balanced_accuracy", kept, rejected=REJECTED),
-            self._cell(POINT, "roc_auc", [found.roc_auc for found in point]),
-            self._cell(HEDGED, "roc_auc", [found.roc_auc for found in hedged]),
+            cell(HEDGED, "balanced_accuracy", kept, rejected=REJECTED),
+            cell(POINT, "roc_auc", [found.roc_auc for found in point]),
+            cell(HEDGED, "roc_auc", [found.roc_auc for found in hedged]),
         ]
 
     def write(self, shelf: Shelf, folder: Path, only: Only) -> list[Path]:
@@ -98,9 +98,16 @@ class Pets(Figure):
         return found.bins
 
     def _cell(
-        self, model: Model, metric: str, values: Sequence[float], paper: float | None = None, **more: str | float
+        self,
+        shelf: Shelf,
+        model: Model,
+        metric: str,
+        values: Sequence[float],
+        paper: float | None = None,
+        **more: str | float,
     ) -> Cell:
-        config = self.config(model, 0)
+        config, first = self.config(model, 0), self._measured(shelf, model)[0]
+        commits = {shelf.made(each)["commit"] for each in self.configs()} - {None}
         beta = {} if model == POINT else {"beta": config.loss.beta}
         return {
             "dim": config.model.dim,
@@ -108,10 +115,13 @@ class Pets(Figure):
             "metric": metric,
             **more,
             "split": "test",
+            "pets": first.pets,
+            "photos": first.photos,
             **beta,
             "backbone": config.model.backbone,
             "batch_size": config.train.batch_size,
             "steps": config.train.steps,
+            "commit": ", ".join(sorted(commits)),
             "paper": paper,
             "measured": round(statistics.fmean(values), 5),
             "std": round(statistics.stdev(values), 5),
