@@ -70,3 +70,24 @@ def test_what_cannot_be_made_is_refused(hedged: Hedged) -> None:
     Path("file").write_text("in the way")
     check_refused(hedged("paper", "run", "kl", "--out", "file"), "cannot write in the folder file")
     assert Path("file").read_text() == "in the way"
+
+
+def test_pets_are_made_of_photos_that_are_named(
+    hedged: Hedged, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    check_refused(hedged("paper", "run", "pets"), "pets needs photos", "--data DIR")
+    check_refused(hedged("paper", "run", "pets", "--data", "nowhere"), "there is no nowhere")
+    check_refused(
+        hedged("paper", "run", "kl", "--data", "."), "--data is the folder of photos of pets", "kl is made of"
+    )
+    check_refused(hedged("paper", "run", "pets", "--data", ".", "--only", "model=point"), "pets is a figure")
+
+
+def test_all_but_the_pets_is_made_without_photos(hedged: Hedged, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hedged.paper.catalogue.NAMES", ("architecture", "pets"))
+    monkeypatch.setattr("hedged.paper.page.TABLES", ())
+    result = hedged("paper", "run", "all")
+    assert result.code == 0, result.err
+    assert "pets is left out: it needs photos, as in `hedged paper run pets --data DIR`" in result.out
+    assert Path("runs/paper/architecture.png").exists()
+    assert not Path("runs/paper/pets.png").exists()

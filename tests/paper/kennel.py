@@ -1,4 +1,4 @@
-"""Photos of dogs that were never born: each dog a pattern of its own, each photo of it under other noise."""
+"""Photos of dogs that were never born: each dog a slight pattern of its own, each photo of it under other noise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PIL import Image
 
 SIDE = 36
 DOGS, TESTED = 20, (5, 10, 15, 20)
-PHOTOS, TEST_PHOTOS = 5, 40  # of a dog; many of a tested one, so that every bin of pairs has matches enough
+PHOTOS, TEST_PHOTOS = 5, 20  # of a dog; many of a tested one, so that every bin of pairs has matches enough
 
 TINY_PETS: dict[str, dict[str, Any]] = {
     "data": {
@@ -29,13 +29,13 @@ TINY_PETS: dict[str, dict[str, Any]] = {
 
 
 def write_dogs(folder: Path) -> Path:
-    """A folder for each dog, named by its number."""
+    """A folder for each dog, named by its number. Uncertainty is to tell photos apart, not dogs: so they look alike."""
     generator = np.random.default_rng(0)
     for dog in range(1, DOGS + 1):
         place = folder / str(dog)
         place.mkdir(parents=True)
-        face = generator.uniform(40, 215, (6, 6, 3)).repeat(SIDE // 6, 0).repeat(SIDE // 6, 1)
+        face = 128 + generator.uniform(-20, 20, (6, 6, 3)).repeat(SIDE // 6, 0).repeat(SIDE // 6, 1)
         for photo in range(TEST_PHOTOS if dog in TESTED else PHOTOS):
-            noisy = face + generator.normal(0, generator.uniform(20, 40), face.shape)
+            noisy = face + generator.normal(0, generator.uniform(5, 60), face.shape)
             Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(place / f"{dog}.{photo}.png")
     return folder

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from paper.kennel import TESTED, TEST_PHOTOS, TINY_PETS, write_dogs
+from paper.kennel import TEST_PHOTOS, TESTED, TINY_PETS, write_dogs
 from PIL import Image
 
 from hedged.errors import ConfigError, DataError
@@ -29,6 +29,7 @@ PAIRS = PHOTOS * (PHOTOS - 1) // 2
 def _surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hedged.paper.pets._file", lambda: TINY_PETS)
+        patch.setattr("hedged.paper.pet_measurements.LEAST", 1)
         patch.setenv("HEDGED_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
 

@@ -98,3 +98,22 @@ def test_a_folder_with_nothing_in_it_is_refused_and_removes_nothing(made: Path, 
     with pytest.raises(tool.RunError, match="neither a whole table nor a figure: `hedged paper run all"):
         tool.publish(made, tmp_path)
     assert (tmp_path / "results" / "paper" / "kl.json").exists()
+
+
+def test_what_is_named_is_published_and_all_else_stays(made: Path, tmp_path: Path) -> None:
+    tool, root = load_tool(), tmp_path / "root"
+    tool.publish(made, root)
+    results = root / "results"
+    before = (results / "README.md").read_text()
+    others = tmp_path / "others"
+    others.mkdir()
+    (others / "pets.png").write_bytes(b"dogs")
+    tool.main(str(others), str(root), "pets")
+    assert {path.name for path in (results / "paper").iterdir()} == {"kl.json", "architecture.png", "pets.png"}
+    page = (results / "README.md").read_text()
+    assert "(paper/pets.png)" in page
+    assert [line for line in page.splitlines() if line in before] == before.splitlines()
+    with pytest.raises(tool.RunError, match="no whole teaser"):
+        tool.main(str(others), str(root), "teaser")
+    tool.publish(made, root)  # which knows of no photos
+    assert (results / "paper" / "pets.png").exists()

@@ -27,6 +27,7 @@ from hedged.metrics import (
 from hedged.metrics._arrays import BoolArray, FloatArray
 
 BINS = 20
+LEAST = 20  # matches in a bin: the accuracy of fewer is noise
 REJECTED = 0.2  # of the photos, the most uncertain
 FAINTEST, STRONGEST, COLUMNS = -18.0, 6.0, 48  # log-odds of matches in a histogram; beyond counts at its ends
 
@@ -129,7 +130,7 @@ def _of(z: Distribution, embedder: Embedder, photos: Dataset) -> _Scored:
 
 def _bins(found: _Scored, threshold: float) -> BinsOfUncertainty:
     pairs, scores, eta = found.pairs, found.scores, found.uncertainty
-    curve: UncertaintyCurve = balanced_accuracy_curve(eta, pairs, scores, threshold, BINS)
+    curve: UncertaintyCurve = balanced_accuracy_curve(eta, pairs, scores, threshold, BINS, LEAST)
     index = equal_count_bins((eta[pairs.first] + eta[pairs.second]) / 2, BINS)
     refused = equal_count_bins(eta, round(1 / REJECTED)) == round(1 / REJECTED) - 1
     kept = ~(refused[pairs.first] | refused[pairs.second])
