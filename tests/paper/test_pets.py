@@ -132,7 +132,7 @@ def test_cells_are_as_the_design_has_them(folder: Path) -> None:
         ("mog-1", "bin_correlation", "pearson", 0.995),
     ]
     for cell in (*cells, *load_cells(folder, "pets-variants")):
-        assert (cell["seeds"], cell["photos"], cell["steps"]) == (3, PHOTOS, 3)
+        assert (cell["seeds"], cell["photos"], cell["steps"]) == (3, PHOTOS, 40)
         assert -1 <= cell["measured"] <= 1
 
 
