@@ -10,7 +10,7 @@ from PIL import Image
 
 SIDE = 36
 DOGS, TESTED = 20, (5, 10, 15, 20)
-PHOTOS, TEST_PHOTOS = 5, 20  # of a dog; many of a tested one, so that every bin of pairs has matches enough
+PHOTOS, TEST_PHOTOS = 5, 40  # of a dog; many of a tested one, so that every bin of pairs has matches enough
 
 TINY_PETS: dict[str, dict[str, Any]] = {
     "data": {

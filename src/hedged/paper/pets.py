@@ -16,12 +16,13 @@ from typing import Any, final
 
 from matplotlib.figure import Figure as Canvas
 
+from hedged.decisions import FIFTH
 from hedged.files import write_json
 from hedged.paper.exhibits import Figure, Only
 from hedged.paper.measurements import Cell
 from hedged.paper.numbers import Model
 from hedged.paper.pet_drawing import draw
-from hedged.paper.pet_measurements import REJECTED, BinsOfUncertainty, PetMeasures
+from hedged.paper.pet_measurements import BinsOfUncertainty, PetMeasures
 from hedged.paper.recipe import head_of
 from hedged.paper.shelf import PETS, Need, Shelf
 from hedged.training import Config, parse_config
@@ -79,7 +80,7 @@ class Pets(Figure):
         point, hedged = self._measured(shelf, POINT), self._measured(shelf, HEDGED)
         kept, cell = [self._bins(found).kept_accuracy for found in hedged], partial(self._cell, shelf)
         return [
-            cell(HEDGED, "balanced_accuracy", kept, rejected=REJECTED),
+            cell(HEDGED, "balanced_accuracy", kept, rejected=FIFTH),
             cell(POINT, "roc_auc", [found.roc_auc for found in point]),
             cell(HEDGED, "roc_auc", [found.roc_auc for found in hedged]),
         ]
