@@ -9,7 +9,8 @@ from typing import Any, Self, final
 import numpy as np
 
 from hedged.data import Splits
-from hedged.decisions import Array, Decisions, decide
+from hedged.decisions import Decisions, decide
+from hedged.decisions.verification import Array
 from hedged.embedder import Embedder
 from hedged.errors import DataError
 from hedged.evaluation import Evaluation

@@ -16,7 +16,7 @@ from typing import Any, final
 
 from matplotlib.figure import Figure as Canvas
 
-from hedged.decisions import FIFTH
+from hedged.decisions.verification import FIFTH
 from hedged.files import write_json
 from hedged.paper.exhibits import Figure, Only
 from hedged.paper.measurements import Cell
