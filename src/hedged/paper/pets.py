@@ -108,7 +108,6 @@ class Pets(Figure):
         **more: str | float,
     ) -> Cell:
         config, first = self.config(model, 0), self._measured(shelf, model)[0]
-        commits = {shelf.made(each)["commit"] for each in self.configs()} - {None}
         beta = {} if model == POINT else {"beta": config.loss.beta}
         return {
             "dim": config.model.dim,
@@ -122,7 +121,6 @@ class Pets(Figure):
             "backbone": config.model.backbone,
             "batch_size": config.train.batch_size,
             "steps": config.train.steps,
-            "commit": ", ".join(sorted(commits)),
             "paper": paper,
             "measured": round(statistics.fmean(values), 5),
             "std": round(statistics.stdev(values), 5),
