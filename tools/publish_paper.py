@@ -6,8 +6,8 @@
 
 Of a table, a test set is published if every cell of it was measured by the recipe as it is. Other results that
 results/paper holds are removed, so that all that is there comes from one folder, but for what is made of photos: that
-is published by name. Models that ship are copies of models
-on the shelf; nothing is trained here, and nothing is written if one of them is not there.
+is published by name. Models that ship are copies of models on the shelf; nothing is trained here, and nothing is
+written if one of them is not there.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def _wanted(name: str, data: Path | None) -> list[Exhibit]:
         elif each.needs_photos:
             raise ConfigError(
                 f"{name} needs photos: say where they are with --data DIR, a folder of a folder for each pet, such as "
-                "dogfacenet-112 of DogFaceNet (docs/recipe.md)"
+                "dogfacenet-112 of DogFaceNet (docs/paper.md)"
             )
     return [each for each in shown if not each.needs_photos]
 

@@ -98,7 +98,9 @@ def _page(told: Iterable[str], folder: Path, path: Path) -> Iterator[str]:
 
 
 def _told_before(path: Path) -> list[str]:
-    """What a page says between its title and its summary."""
+    """What a page says between its title and its summary; nothing if there is no page."""
+    if not path.exists():
+        return []
     lines = path.read_text(encoding="utf-8").splitlines()
     return lines[lines.index(TITLE) + 2 : lines.index(SUMMARY)]
 

@@ -47,9 +47,8 @@ def fill(shelf: Shelf, needs: Iterable[Need], jobs: int) -> None:
     if any(need.config.data.source == "mnist" for need in models):
         for part in ("train", "test"):
             load_mnist(part)  # fetched once, here, and not by each worker
-    for need in models[:1]:
-        if isinstance(need.config.data, ImagesConfig):
-            build_data(need.config)  # decoded once, likewise
+    for need in [need for need in models if isinstance(need.config.data, ImagesConfig)][:1]:
+        build_data(need.config)  # all are of the same photos: decoded once, likewise
     try:
         failures = _make(shelf, models, jobs)
     except KeyboardInterrupt:
