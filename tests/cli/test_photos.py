@@ -171,7 +171,7 @@ def test_photos_that_have_gone_are_told(hedged: Hedged, photo_run: Path, tmp_pat
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ("data.source=photos", "data.source is one of mnist, offline, images, got 'photos'"),
+        ("data.source=photos", "data.source is one of mnist, offline, images, features, got 'photos'"),
         ("data.digits=2", "data.digits: unknown key"),
         ("data.siz=40", "did you mean size?"),
         ("data.size=64", "data.cached_size = 36 is to be at least data.size = 64"),
