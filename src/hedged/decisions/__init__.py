@@ -1,7 +1,8 @@
 """Decisions: calibrated match probabilities, thresholds for a false-match rate, and leave to say "I don't know".
 
-All of it is about scores, the log-odds of a match that a model gives to pairs (`hedged.match.match_logit`), and about
-identities; a model is never seen. `calibrate` makes a `Decider`, `load_decider` finds the one beside a model.
+`calibrate` makes a `Decider` from scores, the log-odds of a match that a model gives to pairs
+(`hedged.match.match_logit`), and from whom they show; `load_decider` finds the one beside a model. `decide` measures an
+embedder by the pairs of a test set at one threshold, chosen on other identities.
 """
 
 from hedged.decisions.calibration import Calibrator as Calibrator

@@ -82,9 +82,7 @@ def choose(pairs: ScoredPairs, kinds: Sequence[type[Calibrator]] = KINDS, seed: 
             f"of {len(pairs)} pairs only {int(together.matches.sum())} matching and {int((~together.matches).sum())} "
             "other ones are left when identities are held out in turn: give more pairs, or more of the same identities"
         )
-    trials = tuple(
-        Trial(kind, quality(_predicted(kind, rest, held_out), together, min(BINS, len(together)))) for kind in kinds
-    )
+    trials = tuple(Trial(kind, quality(_predicted(kind, rest, held_out), together)) for kind in kinds)
     best = min(trials, key=lambda trial: trial.quality.nll)
     return Choice(best.kind.fit(pairs), quality(together.logit, together), trials)
 
