@@ -87,9 +87,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     parser.add_argument("--items", type=int, default=1_000_000)
     parser.add_argument("--queries", type=int, default=100)
+    parser.add_argument("--no-server", action="store_true", help="leave the server out")
     given = parser.parse_args()
     make_folder(given.out)
-    write_json(given.out / "server.json", list(on_server(given.queries)))
+    if not given.no_server:
+        write_json(given.out / "server.json", list(on_server(given.queries)))
     write_json(given.out / "first-stage.json", list(first_stages(given.items, given.queries)))
 
 
