@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "data": {"compiled", "cores", "threads"},
     "architecture": {"backbones", "heads"},
     "embedder": {"architecture", "curve", "data", "distributions", "heads", "match"},
-    "search": {"curve", "distributions", "embedder", "match", "ranking"},
+    "search": {"compiled", "curve", "distributions", "embedder", "expansion", "match", "threads", "units"},
     "evaluation": {"curve", "data", "distributions", "embedder", "match", "metrics", "ranking"},
     "decisions": {"data", "distributions", "embedder", "evaluation", "match", "metrics"},
     "training": {"architecture", "backbones", "curve", "data", "distributions", "embedder", "losses", "match"},

@@ -35,7 +35,7 @@ Wheres = Annotated[
 ]
 CandidateCount = Annotated[
     int | None,
-    typer.Option("--candidates", min=1, metavar="N", help="Rows that the first stage hands on. [500, or 10 × K]"),
+    typer.Option("--candidates", min=1, metavar="N", help="Rows that the first stage hands on. [1000, or 10 × K]"),
 ]
 EfSearch = Annotated[
     int, typer.Option("--ef-search", min=1, metavar="N", help="How far a graph looks around, if there is one.")

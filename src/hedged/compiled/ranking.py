@@ -92,8 +92,10 @@ def _sum_of_terms(chosen: Ints, mean: Floats, variance: Floats, gallery: Gallery
 
 
 @compiled()
-def _log_match(chosen: Ints, mean: Floats, variance: Floats, gallery: Gallery, formula: Formula, out: Floats) -> None:
-    """log p of one probe `(C, D)` and the chosen items of a gallery, as `ClosedForm` has it."""
+def log_match(
+    chosen: Ints, mean: Floats, variance: Floats, means: Floats, variances: Floats, formula: Formula, out: Floats
+) -> None:
+    """log p of one probe `(C, D)` and the chosen ones of some items, `(C, D, M)`, as `ClosedForm` has it."""
     terms, b, touch = formula.terms, formula.curve[0], formula.curve[1]
     dim, count = mean.shape[1], len(chosen)
     squares, spreads = np.empty((dim, count), terms.dtype), np.empty((dim, count), terms.dtype)
@@ -101,10 +103,8 @@ def _log_match(chosen: Ints, mean: Floats, variance: Floats, gallery: Gallery, f
     out[:] = -math.inf
     tiny = 1e12 * (1.1754944e-38 if terms.itemsize == 4 else 2.2250738585072014e-308)
     for one in range(len(mean)):
-        for other in range(len(gallery.means)):
-            _geometry(
-                chosen, mean[one], variance[one], gallery.means[other], gallery.variances[other], squares, spreads
-            )
+        for other in range(len(means)):
+            _geometry(chosen, mean[one], variance[one], means[other], variances[other], squares, spreads)
             expected(0, -(-count // STRIP), squares, spreads, terms[0], terms[1], value)
             for i in range(count):
                 reach = math.sqrt(max(squares[:, i].sum() + spreads[:, i].sum(), tiny))
@@ -112,7 +112,7 @@ def _log_match(chosen: Ints, mean: Floats, variance: Floats, gallery: Gallery, f
                 log_value = max(log_value, log_floor(reach, b, touch)[0])
                 high, low = max(out[i], log_value), min(out[i], log_value)
                 out[i] = high + math.log1p(math.exp(low - high))
-    highest, pairs = -math.log1p(math.exp(-b)), len(mean) * len(gallery.means)
+    highest, pairs = -math.log1p(math.exp(-b)), len(mean) * len(means)
     for i in range(count):
         out[i] = min(out[i] - math.log(pairs), highest)
 
@@ -193,7 +193,7 @@ def _work_out(
     chosen = _best_rest(hunt.waiting[h, : hunt.many[h]], mean, variance, gallery, formula, best[-1])
     hunt.many[h] = 0
     scores = np.empty(len(chosen), np.float64)
-    _log_match(chosen, mean, variance, gallery, formula, scores)
+    log_match(chosen, mean, variance, gallery.means, gallery.variances, formula, scores)
     for i in range(len(chosen)):
         _insert(scores[i], gallery.places[chosen[i]], best, items)
     if best[-1] > hunt.told[h] + WORTH:

@@ -42,7 +42,6 @@ class EmbeddedIndex(Index):
         if kept is not None and self._is_kept:
             self._plan, self._state, self._keys = kept.plan, kept.state, kept.keys
             self._packed, self._alive = kept.packed, kept.alive
-            self._dead = len(self._alive) - int(self._alive.sum())
             self._stage = kept.stage or FirstStage(kept.plan, means_of(kept.packed, store.header))
             self._built = len(kept.keys)
         else:
@@ -59,7 +58,7 @@ class EmbeddedIndex(Index):
         return self._plan
 
     def __len__(self) -> int:
-        return len(self._keys) - self._dead
+        return int(self._alive.sum())
 
     def sync(self) -> Synced:
         """Take in what was written to the store since the last time."""
@@ -91,18 +90,13 @@ class EmbeddedIndex(Index):
 
     def _candidates(self, means: Means, count: int, where: Filter) -> Candidates:
         self.sync()
-        allowed = self._allowed(where)
-        many = len(self._keys) if allowed is None else int(allowed.sum())
-        if many > count:
-            return Candidates(self._keys, self._packed, self._nearest(means, count, allowed))
-        places = np.arange(many) if allowed is None else np.flatnonzero(allowed)
-        return Candidates(self._keys, self._packed, np.broadcast_to(places, (len(means), many)))
-
-    def _allowed(self, where: Filter) -> NDArray[np.bool_] | None:
-        """Which rows may be found; None for all, the common case, in which a million need not be looked at."""
-        if where:
-            return self._alive & np.isin(self._keys, self._store.keys(where))
-        return self._alive if self._dead else None
+        allowed = self._alive & np.isin(self._keys, self._store.keys(where)) if where else self._alive
+        passing = int(np.count_nonzero(allowed))
+        if passing <= count:
+            chosen = np.broadcast_to(np.flatnonzero(allowed), (len(means), passing))
+        else:
+            chosen = self._nearest(means, count, None if passing == len(allowed) else allowed)
+        return Candidates(self._keys, self._packed, chosen)
 
     def _nearest(self, means: Means, count: int, allowed: NDArray[np.bool_] | None) -> Keys:
         """Places of the rows nearest to any component of each probe, by any component of theirs."""
@@ -114,7 +108,7 @@ class EmbeddedIndex(Index):
     def _reset(self) -> None:
         header = self._store.header
         self._state = State(self._store.state().uuid, 0, "")
-        self._keys, self._alive, self._dead = np.empty(0, np.int64), np.empty(0, np.bool_), 0
+        self._keys, self._alive = np.empty(0, np.int64), np.empty(0, np.bool_)
         self._packed = np.empty((0, header.width), np.float32)
         self._stage, self._built = FirstStage(self._plan, means_of(self._packed, header)), 0
 
@@ -124,9 +118,9 @@ class EmbeddedIndex(Index):
         self._keys, self._packed = np.concatenate([self._keys, keys]), np.concatenate([self._packed, packed])
         self._alive = np.concatenate([self._alive, np.ones(len(keys), np.bool_)])
         self._changed += len(gone)
-        self._dead = len(self._keys) - int(self._alive.sum())
+        dead = len(self._keys) - len(self)
         is_outgrown = self._plan.kind == "ivf" and len(self._keys) > GROWN * self._built
-        if self._dead > DEAD[self._plan.kind] * len(self._keys) or is_outgrown:
+        if dead > DEAD[self._plan.kind] * len(self._keys) or is_outgrown:
             self._rebuild()
             return "rebuilt"
         self._stage.add(means_of(packed, self._store.header))
@@ -134,7 +128,7 @@ class EmbeddedIndex(Index):
 
     def _rebuild(self) -> None:
         self._keys, self._packed = self._keys[self._alive], self._packed[self._alive]
-        self._alive, self._dead = np.ones(len(self._keys), np.bool_), 0
+        self._alive = np.ones(len(self._keys), np.bool_)
         self._stage = FirstStage(self._plan, means_of(self._packed, self._store.header))
         self._built = len(self._keys)
 

@@ -18,7 +18,7 @@ from hedged.search.rows import KINDS
 from hedged.search.store import Store
 from hedged.search.where import Filter
 
-CANDIDATES = 500  # of the first stage: recall@10 of 0.995 in a million (docs/search.md)
+CANDIDATES = 1000  # of the first stage: recall@10 of 0.993 in a million (docs/search.md)
 EF_SEARCH = 200  # how far a search in a graph looks around, unless told
 OF_EACH = 10  # candidates for each match that is asked for, if that is more
 

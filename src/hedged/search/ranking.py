@@ -10,9 +10,13 @@ import torch
 from numpy.typing import NDArray
 
 from hedged.distributions import Distribution
+from hedged.expansion import expand
 from hedged.match import match_logit
 from hedged.search.rows import Header, Keys, Packed
+from hedged.threads import share
+from hedged.units import FARTHEST
 
+Logits = NDArray[np.float64]
 NUMBERS = 2**20  # held at a time, for each intermediate result
 
 
@@ -31,24 +35,51 @@ class Ranking(NamedTuple):
     """The best rows of each probe, best first: places in the candidates and log-odds, `(N, k)`; −1 and −∞ for none."""
 
     places: Keys
-    logits: NDArray[np.float64]
+    logits: Logits
 
 
 def rank(probes: Distribution, header: Header, found: Candidates, k: int) -> Ranking:
     """The k candidates of highest p(m | probe, row) for each probe; among equals the one added first."""
-    chosen = without_repeats(found.chosen)
-    logits = np.full(chosen.shape, -np.inf)
-    exact, curve = probes.to(torch.float64), header.curve
-    for rows, columns in _blocks(chosen.shape, NUMBERS // (header.width * probes.parts()[0].shape[-2])):
-        part = chosen[rows, columns]
-        items = header.unpack(found.packed[part.clip(0)]).to(torch.float64)
-        values = match_logit(exact[rows].unsqueeze(1), items, curve).numpy()
-        logits[rows, columns] = np.where(part >= 0, values, -np.inf)
+    chosen = found.chosen
+    if header.components * probes.parts()[0].shape[-2] > 1:
+        chosen = without_repeats(chosen)
+    logits = (_of_points if header.kind == "point" else _compiled)(probes, header, found.packed, chosen)
     best = _best(logits, found.keys[chosen], k)
     return Ranking(np.take_along_axis(chosen, best, axis=1), np.take_along_axis(logits, best, axis=1))
 
 
-def _best(logits: NDArray[np.float64], keys: Keys, k: int) -> Keys:
+def _compiled(probes: Distribution, header: Header, packed: Packed, chosen: Keys) -> Logits:
+    """The log-odds of Gaussians and mixtures, `(N, n)`."""
+    from hedged.compiled.candidates import log_matches  # late: numba is slow to import
+    from hedged.compiled.ranking import Formula
+
+    curve = header.curve
+    ends = np.array([header.bias, curve.chord_end(), curve.error_bound()])
+    formula = Formula(torch.stack(expand(curve.bias)).numpy(), ends)
+    units = np.array([curve.scale.item(), FARTHEST])
+    shape = (-1, 2, header.components, header.dim)
+    mean, variance = probes.to(torch.float32).parts()
+    given = torch.stack([mean, variance], dim=1), torch.from_numpy(packed.reshape(shape))
+    log_p = torch.empty(chosen.shape, dtype=torch.float64)
+    places = np.ascontiguousarray(chosen)
+    share(log_matches, len(probes), 1, *given, torch.from_numpy(places), torch.from_numpy(units), formula, log_p)
+    logits: Logits = (log_p - torch.log(-torch.expm1(log_p))).numpy()
+    return logits
+
+
+def _of_points(probes: Distribution, header: Header, packed: Packed, chosen: Keys) -> Logits:
+    """The log-odds of points, `(N, n)`: by their distance alone."""
+    logits = np.full(chosen.shape, -np.inf)
+    exact, curve = probes.to(torch.float64), header.curve
+    for rows, columns in _blocks(chosen.shape, NUMBERS // header.width):
+        part = chosen[rows, columns]
+        items = header.unpack(packed[part.clip(0)]).to(torch.float64)
+        values = match_logit(exact[rows].unsqueeze(1), items, curve).numpy()
+        logits[rows, columns] = np.where(part >= 0, values, -np.inf)
+    return logits
+
+
+def _best(logits: Logits, keys: Keys, k: int) -> Keys:
     """Columns of the k highest of each row, the lower key first among equals."""
     if logits.shape[1] > 4 * k:  # sorting is dear: first leave out what is below the k-th
         least = -np.partition(-logits, k - 1, axis=1)[:, k - 1 : k]
