@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 import torch
 
-from hedged.distributions import Distribution
+from hedged.distributions import Distribution, concatenate
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.match import self_mismatch
 from hedged.search.first_stage import Means
@@ -58,8 +58,9 @@ class Index(ABC):
         if not len(used):
             return [[] for _ in range(len(probes))]
         told = self.store.describe(found.keys[used].tolist())
-        eta = dict(zip(used, self_mismatch(header.unpack(found.packed[used]), header.curve).tolist(), strict=True))
-        own = self_mismatch(probes, header.curve).tolist()
+        rows = header.unpack(found.packed[used])
+        uncertainty = self_mismatch(concatenate([rows, probes.to(rows.dtype)]), header.curve).tolist()
+        eta, own = dict(zip(used, uncertainty, strict=False)), uncertainty[len(used) :]
         hits: list[list[Hit]] = []
         for n, row in enumerate(places):
             best = [(place, logit) for place, logit in zip(row, logits[n].tolist(), strict=True) if place >= 0]

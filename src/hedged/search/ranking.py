@@ -61,7 +61,7 @@ def _compiled(probes: Distribution, header: Header, packed: Packed, chosen: Keys
     mean, variance = probes.to(torch.float32).parts()
     given = torch.stack([mean, variance], dim=1), torch.from_numpy(packed.reshape(shape))
     log_p = torch.empty(chosen.shape, dtype=torch.float64)
-    places = np.ascontiguousarray(chosen)
+    places = np.array(chosen, order="C")  # a copy: what was broadcast cannot be written, and torch minds
     share(log_matches, len(probes), 1, *given, torch.from_numpy(places), torch.from_numpy(units), formula, log_p)
     logits: Logits = (log_p - torch.log(-torch.expm1(log_p))).numpy()
     return logits
