@@ -80,7 +80,9 @@ def test_every_kind_of_embedding_is_searched(make_postgres: Make, make_sqlite: M
     for store in (postgres, sqlite):
         store.add(rows(kind, 700))
     assert open_index(postgres).search(probes, 5, candidates=50) == open_index(sqlite).search(probes, 5, candidates=50)
-    assert open_index(postgres, Plan("hnsw")).search(probes, 700) == open_index(sqlite).search(probes, 700)
+    graph, scan = (open_index(*way).search(probes, 20) for way in ((postgres, Plan("hnsw")), (sqlite,)))
+    same = [len({hit.id for hit in a} & {hit.id for hit in b}) for a, b in zip(graph, scan, strict=True)]
+    assert sum(same) >= 0.9 * 5 * 20  # a graph may miss some
 
 
 def test_a_plan_for_a_server(make_postgres: Make) -> None:

@@ -78,10 +78,10 @@ def run(
     from hedged.paper.shelf import Shelf
     from hedged.paper.workers import fill
 
-    wanted = _wanted(name, data)
     chosen = _chosen(only)
     if name == "all" and chosen:
         raise ConfigError("--only chooses cells of one table: name the table instead of all")
+    wanted = _wanted(name, data)
     needs = [need for shown in wanted for need in shown.needs(chosen)]
     make_folder(out)
     shelf = Shelf(out / "models")
