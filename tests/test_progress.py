@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -104,6 +105,16 @@ def test_a_rate_lies_between_the_slowest_and_the_fastest_part(parts: list[tuple[
             assert rate <= max(speeds) * (1 + 1e-9)
 
 
+def read_all(terminal: int) -> str:
+    """What was written to a terminal whose other end is closed; it comes in parts."""
+    parts = []
+    with suppress(OSError):  # how the end is told
+        while part := os.read(terminal, 100_000):
+            parts.append(part)
+    os.close(terminal)
+    return b"".join(parts).decode()
+
+
 def test_a_bar_shows_the_rate_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal, end = os.openpty()
     monkeypatch.setenv("TERM", "xterm")
@@ -114,6 +125,5 @@ def test_a_bar_shows_the_rate_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> 
             update(1)
             time.sleep(0.02)
             update(2, "loss 0.5")
-    shown = os.read(terminal, 100_000).decode()
-    os.close(terminal)
+    shown = read_all(terminal)
     assert re.search(r"training.*2/3.*\d+\.\d/s.*0 s left.*loss 0\.5", shown)
