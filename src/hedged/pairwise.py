@@ -46,21 +46,21 @@ class _SummedCosts(torch.autograd.Function):
 
         columns = [x.movedim(0, -1).contiguous() for x in (mean, variance)]  # (C, D, B)
         narrow = torch.from_numpy(np.stack(terms[:2])).to(mean.dtype)
-        shapes = [(), columns[0].shape, columns[0].shape, terms.weights.shape, ()]
-        results = [torch.empty(BLOCKS, 2, *shape, dtype=torch.float64) for shape in shapes]
+        results = torch.empty(BLOCKS, 2, 2 + len(terms.weights) + 2 * mean.numel(), dtype=torch.float64)
         pairs = max((len(mean) * mean.shape[1]) ** 2 // 2, 1)
         least = -(-BLOCKS * PAIRS_EACH // pairs)
-        share(costs, BLOCKS, least, *columns, labels, narrow, curve_ends(bias.item(), end), *results)
-        sums, to_mean, to_variance, to_weights, to_bias = (x.sum(0) for x in results)
-        to_bias += to_weights @ torch.from_numpy(terms.to_weights)
-        ctx.save_for_backward(torch.cat([x.flatten(1) for x in (to_mean, to_variance, to_bias[:, None])], 1))
+        share(costs, BLOCKS, least, *columns, labels, narrow, curve_ends(bias.item(), end), results)
+        found = results.sum(0)
+        sums, to_bias, to_weights, to_items = found.tensor_split((1, 2, 2 + len(terms.weights)), 1)
+        to_bias += to_weights @ torch.from_numpy(terms.to_weights)[:, None]
+        ctx.save_for_backward(to_bias, to_items)
         ctx.like = mean, bias
-        return sums.to(mean.dtype)
+        return sums[:, 0].to(mean.dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         mean, bias = ctx.like
-        slopes = grads[0].double() @ ctx.saved_tensors[0]
-        by_item = slopes[:-1].view(2, *mean.shape[1:], len(mean)).movedim(-1, 1).to(mean.dtype)
-        return *by_item, slopes[-1].to(bias), None, None, None
+        to_bias, to_items = (grads[0].double() @ slopes for slopes in ctx.saved_tensors)
+        by_item = to_items.view(2, *mean.shape[1:], len(mean)).movedim(-1, 1).to(mean.dtype)
+        return *by_item, to_bias[0].to(bias), None, None, None

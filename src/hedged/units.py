@@ -34,7 +34,9 @@ def midst(z: Distribution) -> Tensor:
 
 def curve_ends(b: float, end: float) -> Tensor:
     """b, the end of the curve's chord (`MatchCurve.chord_end`), and p at both its ends, `(4,)`."""
-    return torch.cat([torch.tensor([b, end]).double(), torch.tensor([b, b - end]).double().sigmoid()])
+    ends = torch.tensor([b, end, b, b - end], dtype=torch.float64)
+    ends[2:].sigmoid_()
+    return ends
 
 
 def within(dtype: torch.dtype) -> tuple[float, float]:

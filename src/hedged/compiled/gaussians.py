@@ -26,9 +26,8 @@ _LOWEST32, _LOWEST64 = (
     -660.0,
 )  # below it, a power counts as 0: subnormal numbers are ten times slower
 _LEAST32, _LEAST64 = np.float32(1e-30), 1e-295  # terms below count as 0, for the same reason
-_SMALLEST32 = np.float32(1e-28)  # gradients too; in double precision there is room enough
 _LARGEST = np.float32(1e36)
-_FAR = np.float32(1e12)  # m² and s beyond count as this: the terms are next to nothing
+MOST = np.float32(1e12)  # m² and s beyond count as this: the terms are next to nothing
 _EXACT: Any = {"contract", "nsz"}  # what may be rearranged without moving a result by more than its own rounding
 _QUICK: Any = {"contract", "nsz", "arcp", "afn", "reassoc"}  # and by little more: divisions by way of estimates
 
@@ -89,7 +88,7 @@ def _cut(x: Floats, first: int, size: int) -> Floats:
     for d in range(len(x)):
         row = x[d, first : first + size]
         for i in range(size):
-            strip[d, i] = min(row[i], _FAR)
+            strip[d, i] = min(row[i], MOST)
     return strip
 
 
@@ -162,12 +161,103 @@ def expected(
         out[start : start + size] = total[:size]
 
 
-@inlined(True)
-def _sum(x: Floats) -> Any:
+@compiled(_QUICK)
+def dot(x: Floats, y: Floats) -> Any:
+    """Σ_i x_i y_i, in any order."""
     total = x[0] - x[0]
     for i in range(len(x)):
-        total += x[i]
+        total += x[i] * y[i]
     return total
+
+
+@compiled(_QUICK)
+def _expand_term32(
+    squares: Floats,
+    spreads: Floats,
+    c: Any,
+    w: Any,
+    exponent: Floats,
+    volume: Floats,
+    total: Floats,
+    term: Floats,
+    to_squares: Floats,
+    to_spreads: Floats,
+) -> None:
+    """As `_add_term32`, and keep E[exp(−c ‖v‖²)] and add its slopes in the last two dimensions: all in registers."""
+    two, k = np.float32(2) * c, -c * np.float32(_LOG2E)
+    square, other_square, spread, other_spread = squares[-2], squares[-1], spreads[-2], spreads[-1]
+    to_square, to_other_square, to_spread, to_other_spread = (
+        to_squares[-2],
+        to_squares[-1],
+        to_spreads[-2],
+        to_spreads[-1],
+    )
+    for i in range(len(total)):
+        stretch, other = _ONE + two * spread[i], _ONE + two * other_spread[i]
+        v = min(volume[i] * (stretch * other), _LARGEST)
+        shrink = _ONE / np.sqrt(v)
+        both = volume[i] * shrink * shrink
+        one, another = other * both, stretch * both
+        near, other_near = square[i] * one, other_square[i] * another
+        power = _exp2(k * (exponent[i] + near + other_near))
+        value = shrink * (power if (power > _LEAST32 * v * shrink) & (v < _LARGEST) else np.float32(0))
+        slope = w * c * value
+        term[i] = value
+        total[i] += w * value
+        to_square[i] -= slope * one
+        to_other_square[i] -= slope * another
+        to_spread[i] += slope * one * (two * near - _ONE)
+        to_other_spread[i] += slope * another * (two * other_near - _ONE)
+
+
+@compiled(_QUICK)
+def _add_slopes(
+    squares: Floats, spreads: Floats, c: Any, w: Any, term: Floats, last: int, to_squares: Floats, to_spreads: Floats
+) -> None:
+    """Add w times the slopes of a term in m² and s, over dimensions up to `last`, two at a time."""
+    two, factor = np.float32(2) * c, w * c
+    for d in range(0, last, 2):
+        square, other_square, spread, other_spread = squares[d], squares[d + 1], spreads[d], spreads[d + 1]
+        to_square, to_other_square = to_squares[d], to_squares[d + 1]
+        to_spread, to_other_spread = to_spreads[d], to_spreads[d + 1]
+        for i in range(len(term)):
+            stretch, other = _ONE + two * spread[i], _ONE + two * other_spread[i]
+            both = _ONE / (stretch * other)  # one division for two dimensions
+            one, another, slope = other * both, stretch * both, factor * term[i]
+            to_square[i] -= slope * one
+            to_other_square[i] -= slope * another
+            to_spread[i] += slope * one * (two * square[i] * one - _ONE)
+            to_other_spread[i] += slope * another * (two * other_square[i] * another - _ONE)
+
+
+@compiled(_EXACT)
+def expand(
+    squares: Floats,
+    spreads: Floats,
+    widths: Floats,
+    weights: Floats,
+    total: Floats,
+    terms: Floats,
+    to_squares: Floats,
+    to_spreads: Floats,
+) -> None:
+    """Write what `expected` does for one strip of `_cut`, the terms `(J, n)` and the slopes in m² and s."""
+    total[:], to_squares[:], to_spreads[:] = 0, 0, 0
+    exponent, volume = np.empty_like(total), np.empty_like(total)
+    for j in range(len(widths)):
+        c, w, term = widths[j], weights[j], terms[j]
+        if total.itemsize == 4:
+            last = len(squares) - 2
+            if j == 0 or last:
+                _stretch(squares, spreads, c, last, exponent, volume)
+            _expand_term32(squares, spreads, c, w, exponent, volume, total, term, to_squares, to_spreads)
+        else:
+            last = len(squares)
+            _stretch(squares, spreads, c, last, term, volume)
+            _terms(c, term, volume)
+            for i in range(len(total)):
+                total[i] += w * term[i]
+        _add_slopes(squares, spreads, c, w, term, last, to_squares, to_spreads)
 
 
 @compiled(_EXACT)
@@ -184,37 +274,17 @@ def gradients(
     to_weights: Floats,
 ) -> None:
     """Write the gradients of `expected` given that of its result, `grad`; of the weights, one row a strip."""
-    smallest = np.float32(_SMALLEST32) if squares.itemsize == 4 else np.float32(0)
     for strip in range(first, last):
         start = strip * STRIP
         size = min(STRIP, len(grad) - start)
         near, wide = _cut(squares, start, size), _cut(spreads, start, size)
-        slope_squares, slope_spreads = np.zeros_like(near), np.zeros_like(near)
-        given = np.zeros(near.shape[1], grad.dtype)
-        given[:size] = grad[start : start + size]
-        term, volume = np.empty_like(given), np.empty_like(given)
+        slope_squares, slope_spreads = np.empty_like(near), np.empty_like(near)
+        total, terms = np.empty_like(near[0]), np.empty((len(widths), near.shape[1]), near.dtype)
+        expand(near, wide, widths, weights, total, terms, slope_squares, slope_spreads)
+        given = grad[start : start + size]
         for j in range(len(widths)):
-            _stretch(near, wide, widths[j], len(near), term, volume)
-            _terms(widths[j], term, volume)
-            for i in range(len(term)):
-                value = term[i] * given[i]
-                term[i] = value if abs(value) > smallest else np.float32(0)
-            to_weights[strip, j] = _sum(term)
-            for d in range(len(squares)):
-                _slopes(near[d], wide[d], term, widths[j], weights[j], slope_squares[d], slope_spreads[d])
+            to_weights[strip, j] = dot(terms[j, :size], given)
         for d in range(len(squares)):
-            to_squares[d, start : start + size] = slope_squares[d, :size]
-            to_spreads[d, start : start + size] = slope_spreads[d, :size]
-
-
-@compiled(_QUICK)
-def _slopes(
-    square: Floats, spread: Floats, term: Floats, c: Any, w: Any, slope_square: Floats, slope_spread: Floats
-) -> None:
-    """Add the slopes of a term in m_d² and s_d, given the term times the gradient of the result."""
-    two, factor = np.float32(2) * c, w * c
-    for i in range(len(term)):
-        shrink = _ONE / (_ONE + two * spread[i])
-        slope = factor * term[i] * shrink
-        slope_square[i] -= slope
-        slope_spread[i] += slope * (two * square[i] * shrink - _ONE)
+            for i in range(size):
+                to_squares[d, start + i] = slope_squares[d, i] * given[i]
+                to_spreads[d, start + i] = slope_spreads[d, i] * given[i]

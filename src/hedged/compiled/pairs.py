@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from hedged.compiled import compiled
 from hedged.compiled.bounds import bound, floors, log_floor
-from hedged.compiled.gaussians import STRIP, expected, gradients
+from hedged.compiled.gaussians import LANES, MOST, STRIP, dot, expand
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
 CERTAINLY = 1.0001  # times a number in single precision is more than it
 VANISHING = 1e-297  # below all sums of terms that count
+SMALL = 1e-10  # what is no less can be multiplied by what does not vanish
 FAR = -16.0  # a pair that does not match, and whose log p is certainly below, costs nothing
 
 
@@ -33,48 +34,29 @@ def costs(
     labels: Ints,
     terms: Floats,
     curve: Floats,
-    sums: Floats,
-    to_mean: Floats,
-    to_variance: Floats,
-    to_terms: Floats,
-    to_bias: Floats,
+    out: Floats,
 ) -> None:
     """Write the summed costs of matching and of other pairs and their gradients, for the blocks from `first` to `last`.
 
     mean and variance `(C, D, B)` in the curve's units; terms are widths and weights `(2, J)`, curve is b, the end of
-    its chord, and p at both its ends. Of K blocks, block k has the rows k, k + K, … of the matrix of pairs. Results
-    have the blocks first and matching before other pairs second: sums and to_bias `(K, 2)`, to_mean and to_variance
-    `(K, 2, C, D, B)`, to_terms `(K, 2, J)`.
+    its chord, and p at both its ends. Of K blocks, block k has the rows k, k + K, … of the matrix of pairs. `out` is
+    `(K, 2, …)`, matching before other pairs; the last axis has the sum of costs and its slopes in b but for the terms,
+    in their weights `(J,)`, in mean and in variance.
     """
     batch = len(labels)
     nearness, found = np.empty(batch, np.float32), np.empty((2, 2, STRIP), np.int64)
     for block in range(first, last):
-        sums[block] = 0
-        to_mean[block] = 0
-        to_variance[block] = 0
-        to_terms[block] = 0
-        to_bias[block] = 0
+        out[block] = 0
         count = np.zeros(2, np.int64)
-        for row in range(block, batch + len(sums), len(sums)):
+        for row in range(block, batch + len(out), len(out)):
             done = row >= batch  # one turn more, to work out what is left
             if not done:
                 _bounds(row, mean, variance, curve[0], nearness)
             for other in range(row + 1, batch + 1 if not done else row + 2):
                 for kind in range(2):
                     if count[kind] == STRIP or (done and count[kind]):
-                        _add(
-                            found[kind, :, : count[kind]],
-                            kind == 0,
-                            mean,
-                            variance,
-                            terms,
-                            curve,
-                            sums[block, kind : kind + 1],
-                            to_mean[block, kind],
-                            to_variance[block, kind],
-                            to_terms[block, kind],
-                            to_bias[block, kind : kind + 1],
-                        )
+                        pairs = found[kind, :, : count[kind]]
+                        _add(pairs, kind == 0, mean, variance, terms, curve, out[block, kind])
                         count[kind] = 0
                 if done or other == batch:
                     continue
@@ -96,31 +78,35 @@ def _bounds(row: int, mean: Floats, variance: Floats, b: float, nearness: Floats
 
 @compiled()
 def _geometry(
-    pairs: Ints, one: Floats, other: Floats, spread_one: Floats, spread_other: Floats, squares: Floats, spreads: Floats
+    pairs: Ints,
+    one: Floats,
+    other: Floats,
+    spread_one: Floats,
+    spread_other: Floats,
+    squares: Floats,
+    spreads: Floats,
+    reach: Floats,
 ) -> None:
-    """Squared differences of means and sums of variances of pairs, `(D, n)`, from components `(D, B)`."""
+    """Squared differences of means and sums of variances of pairs, `(D, n)`, from components `(D, B)`; sums of both."""
+    reach[:] = 0
     for d in range(len(one)):
         for i in range(pairs.shape[1]):
             m = one[d, pairs[0, i]] - other[d, pairs[1, i]]
-            squares[d, i] = m * m
-            spreads[d, i] = spread_one[d, pairs[0, i]] + spread_other[d, pairs[1, i]]
+            spread = spread_one[d, pairs[0, i]] + spread_other[d, pairs[1, i]]
+            reach[i] += m * m + spread
+            squares[d, i], spreads[d, i] = min(m * m, MOST), min(spread, MOST)
 
 
 @compiled()
-def _match(
-    squares: Floats, spreads: Floats, terms: Floats, curve: Floats, value: Floats, p: Floats, floor: Floats
-) -> None:
-    """p of pairs of components; `floor` keeps log p and its slopes where Jensen's bound is it, else slopes of 0."""
-    tiny = 1e12 * (1.1754944e-38 if terms.itemsize == 4 else 2.2250738585072014e-308)
-    expected(0, 1, squares, spreads, terms[0], terms[1], value)
-    reach, least, buffer = np.empty_like(value), np.empty_like(value), np.empty_like(value)
-    reach[:] = 0
-    for d in range(len(squares)):
-        for i in range(len(value)):
-            reach[i] += squares[d, i] + spreads[d, i]
-    least[:] = reach
-    floors(curve.astype(terms.dtype), buffer, least)
-    for i in range(len(value)):
+def _match(value: Floats, reach: Floats, curve: Floats, p: Floats, floor: Floats) -> None:
+    """p of pairs of components from what the closed form gives, or Jensen's bound, which is there with its slopes.
+
+    `floor` keeps log p and its slopes in the squared reach and in b where Jensen's bound is p, and slopes of 0 else.
+    """
+    tiny = 1e12 * (1.1754944e-38 if value.itemsize == 4 else 2.2250738585072014e-308)
+    least, buffer = reach.copy(), np.empty_like(reach)
+    floors(curve.astype(reach.dtype), buffer, least)
+    for i in range(len(p)):
         p[i] = value[i]
         floor[0, i], floor[1, i], floor[2, i] = 0, 0, 0
         if value[i] <= tiny or value[i] < least[i] * CERTAINLY:
@@ -150,9 +136,9 @@ def _shares(matches: bool, p: Floats, floor: Floats, highest: float, shares: Flo
     """The sum of −log p or −log(1 − p) of some pairs, and its slope in b by way of the cap, σ(b), of p.
 
     p is the mean of `(both, n)` over the pairs of components; `shares`, of the same shape, become the slopes in the log
-    of each component's p.
+    of each component's p. One logarithm does for a product of many pairs.
     """
-    both, cost, by_cap = len(p), 0.0, 0.0
+    both, cost, by_cap, product = len(p), 0.0, 0.0, 1.0
     for i in range(p.shape[1]):
         total = 0.0
         for at in range(both):
@@ -161,94 +147,58 @@ def _shares(matches: bool, p: Floats, floor: Floats, highest: float, shares: Flo
             cost += _far_shares(i, floor, shares)
             continue
         capped = min(total / both, highest)
-        slope = -1 / capped if matches else 1 / (1 - capped)
-        cost -= math.log(capped) if matches else math.log1p(-capped)
+        likelihood = capped if matches else 1 - capped
+        slope = (-1 if matches else 1) / likelihood
+        product *= likelihood
+        if product < SMALL:
+            cost -= math.log(product)
+            product = 1.0
         is_capped = total / both > highest
         by_cap += slope * highest * (1 - highest) if is_capped else 0.0
         for at in range(both):
             shares[at, i] = 0.0 if is_capped else p[at, i] * slope / both
-    return cost, by_cap
+    return cost - math.log(product), by_cap
 
 
 @compiled()
-def _add(
-    pairs: Ints,
-    matches: bool,
-    mean: Floats,
-    variance: Floats,
-    terms: Floats,
-    curve: Floats,
-    total: Floats,
-    to_mean: Floats,
-    to_variance: Floats,
-    to_terms: Floats,
-    to_bias: Floats,
-) -> None:
+def _add(pairs: Ints, matches: bool, mean: Floats, variance: Floats, terms: Floats, curve: Floats, out: Floats) -> None:
     """Add the costs of a strip of pairs of one kind, and their gradients."""
     components, dim, _ = mean.shape
     both, n = components * components, pairs.shape[1]
-    squares, spreads = np.empty((both, dim, n), mean.dtype), np.empty((both, dim, n), mean.dtype)
-    value, p = np.empty((both, n), mean.dtype), np.empty((both, n), np.float64)
-    floor, shares = np.empty((both, 3, n), np.float64), np.empty((both, n), np.float64)
+    lanes = -(-n // LANES) * LANES
+    squares = np.zeros((both, dim + dim % 2, lanes), mean.dtype)
+    spreads, to_squares, to_spreads = np.zeros_like(squares), np.empty_like(squares), np.empty_like(squares)
+    value, each = np.empty((both, lanes), mean.dtype), np.empty((both, terms.shape[1], lanes), mean.dtype)
+    reach, p = np.empty((both, n), mean.dtype), np.empty((both, n))
+    floor, shares = np.empty((both, 3, n)), np.empty((both, n))
     for at in range(both):
         one, other = at // components, at % components
-        _geometry(pairs, mean[one], mean[other], variance[one], variance[other], squares[at], spreads[at])
-        _match(squares[at], spreads[at], terms, curve, value[at], p[at], floor[at])
+        _geometry(pairs, mean[one], mean[other], variance[one], variance[other], squares[at], spreads[at], reach[at])
+        expand(squares[at], spreads[at], terms[0], terms[1], value[at], each[at], to_squares[at], to_spreads[at])
+        _match(value[at], reach[at], curve, p[at], floor[at])
     cost, by_cap = _shares(matches, p, floor, curve[2], shares)
-    total[0] += cost
-    to_bias[0] += by_cap
-    given = np.empty(n, mean.dtype)
+    out[0] += cost
+    out[1] += by_cap
+    to_weights, rest = out[2 : 2 + terms.shape[1]], out[2 + terms.shape[1] :]
+    to_mean, to_variance = rest[: mean.size].reshape(mean.shape), rest[mean.size :].reshape(mean.shape)
+    given = np.zeros(lanes, mean.dtype)
     for at in range(both):
         one, other = at // components, at % components
+        by_floor = floor[at, 1]
         for i in range(n):
-            share, is_floor = shares[at, i], floor[at, 1, i] != 0
-            to_bias[0] += share * floor[at, 2, i]
-            given[i] = 0.0 if is_floor else share / value[at, i]
-            floor[at, 1, i] *= share
-        _add_gradients(
-            pairs,
-            floor[at, 1],
-            given,
-            squares[at],
-            spreads[at],
-            mean[one],
-            mean[other],
-            terms,
-            to_mean[one],
-            to_mean[other],
-            to_variance[one],
-            to_variance[other],
-            to_terms,
-        )
-
-
-@compiled()
-def _add_gradients(
-    pairs: Ints,
-    by_floor: Floats,
-    given: Floats,
-    squares: Floats,
-    spreads: Floats,
-    mean: Floats,
-    means: Floats,
-    terms: Floats,
-    to_mean: Floats,
-    to_means: Floats,
-    to_variance: Floats,
-    to_variances: Floats,
-    to_terms: Floats,
-) -> None:
-    """Add what pairs of two components, each `(D, B)`, give to the gradients of both."""
-    to_squares, to_spreads = np.empty_like(squares), np.empty_like(spreads)
-    by_term = np.empty((1, terms.shape[1]), terms.dtype)
-    gradients(0, 1, squares, spreads, terms[0], terms[1], given, to_squares, to_spreads, by_term)
-    to_terms += by_term[0]
-    for d in range(len(mean)):
-        for i in range(pairs.shape[1]):
-            row, column = pairs[0, i], pairs[1, i]
-            pull = 2 * (mean[d, row] - means[d, column]) * (to_squares[d, i] + by_floor[i])
-            widen = to_spreads[d, i] + by_floor[i]
-            to_mean[d, row] += pull
-            to_means[d, column] -= pull
-            to_variance[d, row] += widen
-            to_variances[d, column] += widen
+            out[1] += shares[at, i] * floor[at, 2, i]
+            given[i] = 0.0 if by_floor[i] != 0 else shares[at, i] / value[at, i]
+            by_floor[i] *= shares[at, i]
+        for j in range(len(to_weights)):
+            to_weights[j] += dot(each[at, j], given)
+        for d in range(dim):
+            for i in range(n):
+                row, column = pairs[0, i], pairs[1, i]
+                pull = (
+                    2 * (mean[one, d, row] - mean[other, d, column]) * (to_squares[at, d, i] * given[i] + by_floor[i])
+                )
+                widen = to_spreads[at, d, i] * given[i] + by_floor[i]
+                to_mean[one, d, row] += pull
+                to_mean[other, d, column] -= pull
+                to_variance[one, d, row] += widen
+                to_variance[other, d, column] += widen
