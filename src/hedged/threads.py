@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 
@@ -21,7 +22,9 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has the pool but not its threads
 
 
-def share(loop: Callable[..., None], count: int, least: int, *arguments: Tensor | tuple[Any, ...] | int) -> None:
+def share(
+    loop: Callable[..., None], count: int, least: int, *arguments: Tensor | NDArray[Any] | tuple[Any, ...] | int
+) -> None:
     """Call `loop(first, last, *arguments)` on parts of range(count), each of at least `least` items, at the same time.
 
     Tensors are handed on as arrays of the same memory.

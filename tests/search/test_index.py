@@ -60,14 +60,16 @@ def test_results_tell_what_was_found(sqlite: SqliteStore) -> None:
     given, probes = rows("gaussian", 100), embeddings("gaussian", 3, seed=1)
     sqlite.add(given)
     found = EmbeddedIndex(sqlite).search(probes, k=4)
-    p, eta = match_matrix(probes, given.z, sqlite.header.curve), self_mismatch(given.z, sqlite.header.curve)
+    curve = sqlite.header.curve
+    p = match_matrix(probes, given.z, curve)
+    eta, own = (self_mismatch(z.to(torch.float64), curve) for z in (given.z, probes))
     for n, hits in enumerate(found):
         assert [hit.rank for hit in hits] == [1, 2, 3, 4]
         for hit in hits:
             i = int(hit.id.removeprefix("row "))
             assert hit.match_probability == pytest.approx(p[n, i].item(), rel=1e-3)
             assert hit.uncertainty == pytest.approx(eta[i].item())
-            assert hit.probe_uncertainty == pytest.approx(self_mismatch(probes[n], sqlite.header.curve).item())
+            assert hit.probe_uncertainty == pytest.approx(own[n].item())
             assert (hit.label, hit.metadata) == (given.described()[i].label, given.described()[i].metadata)
         assert [h.match_probability for h in hits] == sorted((h.match_probability for h in hits), reverse=True)
 

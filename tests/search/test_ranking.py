@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from search.gallery import KINDS, embeddings
 
 from hedged.distributions import Distribution
-from hedged.match import match_logit
+from hedged.match import match_logit, self_mismatch
 from hedged.search import Header
-from hedged.search.ranking import Candidates, rank
+from hedged.search.ranking import Candidates, rank, uncertainties
+from hedged.search.rows import pack
 
 
 def by_loop(probes: Distribution, header: Header, found: Candidates, k: int) -> list[list[tuple[int, float]]]:
@@ -72,3 +73,12 @@ def test_nothing_to_rank(kind: str) -> None:
     header = Header("m", kind, 4, 2 if kind == "mixture" else 1, 10.0, 3.0)
     nothing = Candidates(np.empty(0, np.int64), np.empty((0, header.width), np.float32), np.empty((3, 0), np.int64))
     assert rank(embeddings(kind, 3), header, nothing, 5).places.shape == (3, 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_uncertainties_are_those_of_the_library(kind: str) -> None:
+    header = Header("m", kind, 4, 2 if kind == "mixture" else 1, 10.0, 3.0)
+    z = embeddings(kind, 30)
+    np.testing.assert_allclose(
+        uncertainties(header, pack(z)), self_mismatch(z.to(torch.float64), header.curve), rtol=1e-6, atol=1e-6
+    )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hedged.compiled import compiled
 from hedged.compiled.ranking import Floats, Formula, Ints, log_match
 
-AT_ONCE = 512  # candidates
+AT_ONCE = 256  # candidates of a probe
 
 
 @compiled()
@@ -36,22 +36,23 @@ def log_matches(
 ) -> None:
     """Write log p `(N, n)` of probes `(N, 2, C, D)` and the rows `(R, 2, C, D)` chosen `(N, n)`; −∞ where that is −1.
 
-    `units` are a and the distance at which they are cut. Only differences count: each probe is its own origin.
+    The range is of strips of `AT_ONCE` candidates, all of a probe before those of the next. `units` are a and the
+    distance at which they are cut. Only differences count: each probe is its own origin.
     """
     components, dim = rows.shape[2], rows.shape[3]
     own, spread = np.empty(probes.shape[2:]), np.empty(probes.shape[2:])
     means, variances = np.empty((components, dim, AT_ONCE)), np.empty((components, dim, AT_ONCE))
     every, found = np.arange(AT_ONCE), np.empty(AT_ONCE)
-    for n in range(first, last):
-        centre = probes[n, 0, 0]
+    strips = -(-chosen.shape[1] // AT_ONCE)
+    for strip in range(first, last):
+        n, start = strip // strips, strip % strips * AT_ONCE
+        centre, some, result = probes[n, 0, 0], chosen[n, start : start + AT_ONCE], out[n, start : start + AT_ONCE]
         _in_units(probes[n], centre, units[0], units[1], own, spread)
-        out[n, :] = -np.inf
-        which = np.flatnonzero(chosen[n] >= 0)
-        for start in range(0, len(which), AT_ONCE):
-            some = which[start : start + AT_ONCE]
-            for i in range(len(some)):
-                row = rows[chosen[n, some[i]]]
-                _in_units(row, centre, units[0], units[1], means[:, :, i], variances[:, :, i])
-            log_match(every[: len(some)], own, spread, means, variances, formula, found[: len(some)])
-            for i in range(len(some)):
-                out[n, some[i]] = found[i]
+        result[:] = -np.inf
+        which = np.flatnonzero(some >= 0)
+        for i in range(len(which)):
+            row = rows[some[which[i]]]
+            _in_units(row, centre, units[0], units[1], means[:, :, i], variances[:, :, i])
+        log_match(every[: len(which)], own, spread, means, variances, formula, found[: len(which)])
+        for i in range(len(which)):
+            result[which[i]] = found[i]

@@ -7,14 +7,14 @@ from typing import final
 
 import numpy as np
 import torch
+from scipy.special import expit
 
-from hedged.distributions import Distribution, concatenate
+from hedged.distributions import Distribution
 from hedged.errors import ShapeError, ValueRangeError
-from hedged.match import self_mismatch
 from hedged.search.first_stage import Means
-from hedged.search.ranking import Candidates, rank
+from hedged.search.ranking import Candidates, rank, uncertainties
 from hedged.search.results import Hit
-from hedged.search.rows import KINDS
+from hedged.search.rows import KINDS, pack
 from hedged.search.store import Store
 from hedged.search.where import Filter
 
@@ -55,21 +55,17 @@ class Index(ABC):
         header = self.store.header
         places, logits = rank(probes, header, found, k)
         used = np.unique(places[places >= 0])
-        if not len(used):
-            return [[] for _ in range(len(probes))]
-        told = self.store.describe(found.keys[used].tolist())
-        rows = header.unpack(found.packed[used])
-        uncertainty = self_mismatch(concatenate([rows, probes.to(rows.dtype)]), header.curve).tolist()
-        eta, own = dict(zip(used, uncertainty, strict=False)), uncertainty[len(used) :]
+        told = self.store.describe(found.keys[used].tolist()) if len(used) else {}
+        eta = dict(zip(used.tolist(), uncertainties(header, found.packed[used]).tolist(), strict=True))
+        own = uncertainties(header, pack(probes)).tolist()
         hits: list[list[Hit]] = []
-        for n, row in enumerate(places):
+        for n, row in enumerate(places.tolist()):
             best = [(place, logit) for place, logit in zip(row, logits[n].tolist(), strict=True) if place >= 0]
             keys = [int(found.keys[place]) for place, _ in best]
-            p = torch.tensor([logit for _, logit in best], dtype=torch.float64).sigmoid().tolist()
             hits.append(
                 [
-                    Hit(i + 1, *told[keys[i]][:2], p[i], logit, eta[place], own[n], told[keys[i]].metadata, keys[i])
-                    for i, (place, logit) in enumerate(best)
+                    Hit(i + 1, *told[key][:2], float(expit(logit)), logit, eta[place], own[n], told[key].metadata, key)
+                    for i, (key, (place, logit)) in enumerate(zip(keys, best, strict=True))
                 ]
             )
         return hits

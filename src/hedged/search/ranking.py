@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from hedged.distributions import Distribution
 from hedged.expansion import expand
 from hedged.match import match_logit
-from hedged.search.rows import Header, Keys, Packed
+from hedged.search.rows import Header, Keys, Packed, pack
 from hedged.threads import share
 from hedged.units import FARTHEST
 
+if TYPE_CHECKING:
+    from hedged.compiled.ranking import Formula
+
 Logits = NDArray[np.float64]
+STRIPS_EACH = 2  # strips of candidates that are worth a thread of their own
 NUMBERS = 2**20  # held at a time, for each intermediate result
 
 
@@ -48,23 +54,41 @@ def rank(probes: Distribution, header: Header, found: Candidates, k: int) -> Ran
     return Ranking(np.take_along_axis(chosen, best, axis=1), np.take_along_axis(logits, best, axis=1))
 
 
+def uncertainties(header: Header, packed: Packed) -> Logits:
+    """η of packed embeddings, `(n,)`: 1 − p of each and itself."""
+    own = np.arange(len(packed)).reshape(-1, 1)
+    if header.kind == "point":
+        return np.full(len(packed), float(expit(-header.bias)))
+    eta: Logits = -np.expm1(_log_matches(header, packed, packed, own)[:, 0])
+    return eta
+
+
 def _compiled(probes: Distribution, header: Header, packed: Packed, chosen: Keys) -> Logits:
     """The log-odds of Gaussians and mixtures, `(N, n)`."""
-    from hedged.compiled.candidates import log_matches  # late: numba is slow to import
+    log_p = _log_matches(header, pack(probes), packed, chosen)
+    logits: Logits = log_p - np.log(-np.expm1(log_p))
+    return logits
+
+
+def _log_matches(header: Header, probes: Packed, packed: Packed, chosen: Keys) -> Logits:
+    """log p of each probe and the rows chosen for it, `(N, n)`; −∞ where there is none."""
+    from hedged.compiled.candidates import AT_ONCE, log_matches  # late: numba is slow to import
+
+    log_p, (formula, units) = np.empty(chosen.shape), _formula(header)
+    parts = [rows.reshape(len(rows), 2, rows.shape[1] // (2 * header.dim), header.dim) for rows in (probes, packed)]
+    strips = len(probes) * -(-chosen.shape[1] // AT_ONCE)
+    share(log_matches, strips, STRIPS_EACH, *parts, np.ascontiguousarray(chosen), units, formula, log_p)
+    return log_p
+
+
+@lru_cache(maxsize=16)
+def _formula(header: Header) -> tuple[Formula, NDArray[np.float64]]:
+    """The terms of the closed form for a store's curve, and its units: what does not change between searches."""
     from hedged.compiled.ranking import Formula
 
     curve = header.curve
     ends = np.array([header.bias, curve.chord_end(), curve.error_bound()])
-    formula = Formula(torch.stack(expand(curve.bias)).numpy(), ends)
-    units = np.array([curve.scale.item(), FARTHEST])
-    shape = (-1, 2, header.components, header.dim)
-    mean, variance = probes.to(torch.float32).parts()
-    given = torch.stack([mean, variance], dim=1), torch.from_numpy(packed.reshape(shape))
-    log_p = torch.empty(chosen.shape, dtype=torch.float64)
-    places = np.array(chosen, order="C")  # a copy: what was broadcast cannot be written, and torch minds
-    share(log_matches, len(probes), 1, *given, torch.from_numpy(places), torch.from_numpy(units), formula, log_p)
-    logits: Logits = (log_p - torch.log(-torch.expm1(log_p))).numpy()
-    return logits
+    return Formula(torch.stack(expand(curve.bias)).numpy(), ends), np.array([curve.scale.item(), FARTHEST])
 
 
 def _of_points(probes: Distribution, header: Header, packed: Packed, chosen: Keys) -> Logits:

@@ -134,8 +134,13 @@ class Rows:
 
     def packed(self) -> Packed:
         """Packed embeddings, `(n, width)`, in single precision."""
-        packed: Packed = self.z.detach().to(torch.float32).pack().cpu().numpy().astype(FLOAT, order="C")
-        return packed
+        return pack(self.z)
+
+
+def pack(z: Distribution) -> Packed:
+    """Embeddings as a store keeps them, `(n, width)`, in single precision."""
+    packed: Packed = z.detach().to(torch.float32).pack().cpu().numpy().astype(FLOAT, order="C")
+    return packed
 
 
 def as_json(metadata: Mapping[str, Any]) -> str:
