@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Literal, final
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from hedged.errors import ConfigError, MissingDependencyError
 from hedged.search.rows import Keys
+from hedged.threads import share
 
 Means = NDArray[np.float32]
 Kind = Literal["exact", "hnsw", "ivf"]
+VECTORS_EACH = 2**16  # that are worth a thread of their own
 LEAST_LISTS = 39  # vectors that FAISS wants for each list, to place its centre
 
 
@@ -66,12 +69,29 @@ class FirstStage:
 
         In a graph, `ef_search` is how far to look around, at least `count`; elsewhere it means nothing.
         """
-        found: Keys = self._index.search(
-            np.ascontiguousarray(probes),
-            min(count, self._index.ntotal),
-            params=self._parameters(max(ef_search, count), allowed),
-        )[1]
+        probes, count = np.ascontiguousarray(probes), min(count, self._index.ntotal)
+        if self._plan.kind == "exact" and allowed is None and len(probes) < torch.get_num_threads():
+            return self._by_ranges(probes, count)
+        found: Keys = self._index.search(probes, count, params=self._parameters(max(ef_search, count), allowed))[1]
         return found
+
+    def _by_ranges(self, probes: Means, count: int) -> Keys:
+        """The same of a few probes, by ranges of the vectors that threads share: FAISS shares out probes alone."""
+        faiss, parts = import_faiss(), []
+
+        def search(first: int, last: int) -> None:
+            within = faiss.SearchParameters(sel=faiss.IDSelectorRange(first, last))
+            threads = faiss.omp_get_max_threads()
+            faiss.omp_set_num_threads(1)
+            try:
+                parts.append(self._index.search(probes, count, params=within))
+            finally:
+                faiss.omp_set_num_threads(threads)
+
+        share(search, self._index.ntotal, VECTORS_EACH)
+        distances, found = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
+        nearest: Keys = np.argpartition(distances, count - 1, axis=1)[:, :count]
+        return np.take_along_axis(found, nearest, axis=1)
 
     def _parameters(self, ef_search: int, allowed: NDArray[np.bool_] | None) -> Any:
         faiss = import_faiss()
