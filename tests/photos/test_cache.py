@@ -29,10 +29,10 @@ def test_it_is_done_once_and_again_when_a_file_or_the_size_changes(
 ) -> None:
     paths, count = image_files(fill_album(tmp_path / "album", 2, 3)), 0
 
-    def counting(path: Path, side: int) -> object:
+    def counting(path: Path, side: int, content: bytes) -> object:
         nonlocal count
         count += 1
-        return read_middle(path, side)
+        return read_middle(path, side, content)
 
     monkeypatch.setattr(photo_cache, "read_middle", counting)
     for wanted, side in ((6, 20), (6, 20), (12, 24)):
@@ -61,7 +61,7 @@ def test_broken_files_are_remembered_by_the_cache(tmp_path: Path) -> None:
 def test_interrupted_it_leaves_nothing_that_looks_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = image_files(fill_album(tmp_path / "album", 2, 3))
 
-    def stop(path: Path, side: int) -> object:
+    def stop(path: Path, side: int, content: bytes) -> object:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

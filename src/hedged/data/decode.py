@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -18,6 +19,7 @@ Pixels = NDArray[np.uint8]
 Mode = Literal["L", "RGB"]
 ORIENTATION = 0x0112  # EXIF's tag
 MOST_PIXELS = 128_000_000  # of an image: a file that claims more is taken for a decompression bomb
+MOST_BYTES = 2**30  # of a file: as many pixels, of 16 bits in four channels, and nothing gained by compression
 # Pillow knows more, but some have no mark to be known by, and one (EPS) is a program.
 FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM", "JPEG2000", "AVIF")
 
@@ -35,30 +37,40 @@ def _formats() -> tuple[str, ...]:
     return tuple(name for name in FORMATS if name in Image.OPEN)
 
 
+def file_bytes(path: Path) -> bytes:
+    """What is in a file; whatever prevents it is a `DataError` that names the file."""
+    try:
+        if (size := path.stat().st_size) > MOST_BYTES:
+            raise ValueError(f"it has {size:,} bytes, more than any image that is taken")
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise DataError(f"there is no image {path}: check the path") from error
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+
+
 @contextmanager
-def opened(path: Path) -> Iterator[Image.Image]:
+def opened(path: Path, content: bytes | None = None) -> Iterator[Image.Image]:
     """An image file, known by its content and not by its suffix; whatever fails within is a `DataError` that names it.
 
-    Pillow may warn of what is odd in a file: callers turn that off, for here it could be on any thread.
+    `content` is what is in the file, if that is known already. Pillow may warn of what is odd in a file: callers turn
+    that off, for here it could be on any thread.
     """
+    content = file_bytes(path) if content is None else content
     try:
-        with Image.open(path, formats=_formats()) as image:
+        with Image.open(io.BytesIO(content), formats=_formats()) as image:
             if image.width * image.height > MOST_PIXELS:
                 raise ValueError(f"it claims {image.width:,} × {image.height:,} pixels and may be a decompression bomb")
             yield image
-    except FileNotFoundError as error:
-        raise DataError(f"there is no image {path}: check the path") from error
     except Exception as error:  # decoders fail in any way on files that are made to break them
-        reason = _reason(path, error)
-        raise DataError(f"{path} cannot be read as an image ({reason}): convert it to PNG or JPEG") from error
+        raise _unreadable(path, error if content else ValueError("it is empty")) from error
 
 
-def _reason(path: Path, error: Exception) -> str:
-    if path.is_file() and path.stat().st_size == 0:
-        return "it is empty"
+def _unreadable(path: Path, error: Exception) -> DataError:
+    reason = str(error) or type(error).__name__
     if isinstance(error, UnidentifiedImageError):
-        return "its content is of no known kind of image"
-    return str(error) or type(error).__name__
+        reason = "its content is of no known kind of image"
+    return DataError(f"{path} cannot be read as an image ({reason}): convert it to PNG or JPEG")
 
 
 def upright(image: Image.Image, mode: Mode) -> Image.Image:
@@ -99,9 +111,9 @@ def middle(image: Image.Image, side: int) -> Pixels:
     return np.array(image.resize((side, side), Image.Resampling.BILINEAR, box, reducing_gap=3.0))
 
 
-def read_middle(path: Path, side: int) -> Pixels:
-    """The middle square of an image file."""
-    with opened(path) as image:
+def read_middle(path: Path, side: int, content: bytes | None = None) -> Pixels:
+    """The middle square of an image file, of which `content` may be known already."""
+    with opened(path, content) as image:
         # A JPEG can decode itself at 1/2, 1/4 or 1/8 for a fraction of the work; twice the side keeps it as sharp.
         image.draft(None, (2 * side, 2 * side))
         return middle(image, side)

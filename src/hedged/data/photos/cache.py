@@ -6,24 +6,25 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
 from hedged.cores import cores
 from hedged.data.cache import cache_folder
-from hedged.data.decode import Pixels, read_middle
+from hedged.data.decode import Pixels, file_bytes, read_middle
 from hedged.errors import DataError, RunError
 from hedged.files import make_folder, write_atomically, write_json
 from hedged.progress import progress
 
 FORMAT = 1  # of the pixels: raise it whenever the same file would be decoded to others
 BLOCK = 16  # photos that a thread takes at a time
-PIXELS, BROKEN = "pixels.npy", "broken.json"
+PIXELS, FILES = "pixels.npy", "files.json"
 
 
 @final
@@ -36,18 +37,20 @@ class Decoded:
 
 
 def decode_all(paths: Sequence[Path], side: int, cache: Path | None = None) -> Decoded:
-    """The middle squares of all photos, from the cache if these files were decoded before.
+    """The middle squares of all photos, from the cache if these files, with this content, were decoded before.
 
-    They are known by path and content. The cache is `cache`, else $HEDGED_CACHE/photos, else hedged/photos
-    in the user's cache; to delete it costs no more than decoding again.
+    The cache is `cache`, else $HEDGED_CACHE/photos, else hedged/photos in the user's cache; to delete it costs no more
+    than decoding again.
     """
     folder = (cache or cache_folder("photos")) / _key(paths, side)
-    if not (folder / BROKEN).exists() or not (folder / PIXELS).exists():
-        _fill(folder, paths, side)
     try:
+        files = _files(folder)
+        if files is None or files["content"] != _digest(_contents(paths)):
+            _fill(folder, paths, side)
+            files = _files(folder) or {}
         pixels = np.load(folder / PIXELS, mmap_mode="r")
-        broken = {int(i): str(why) for i, why in json.loads((folder / BROKEN).read_text(encoding="utf-8")).items()}
-    except (OSError, EOFError, ValueError, AttributeError) as error:
+        broken = {int(i): str(why) for i, why in files["broken"].items()}
+    except (OSError, EOFError, ValueError, AttributeError, KeyError, TypeError) as error:
         raise DataError(f"the cache of photos in {folder} is damaged ({error}): delete that folder") from error
     if pixels.shape != (len(paths), side, side, 3) or pixels.dtype != np.uint8:
         raise DataError(f"the cache of photos in {folder} is damaged: delete that folder")
@@ -55,61 +58,81 @@ def decode_all(paths: Sequence[Path], side: int, cache: Path | None = None) -> D
 
 
 def _key(paths: Sequence[Path], side: int) -> str:
-    """A hash that changes with any of the files."""
-    digest = hashlib.sha256(f"{FORMAT} {side}".encode())
+    """A hash of what is asked for: which files, of whatever content."""
+    return hashlib.sha256(repr((FORMAT, side, [os.path.abspath(path) for path in paths])).encode()).hexdigest()[:24]
+
+
+def _files(folder: Path) -> dict[str, Any] | None:
+    """What was kept of the files, if their pixels are there and whole."""
+    if not (folder / PIXELS).exists() or not (folder / FILES).exists():
+        return None
+    files: dict[str, Any] = json.loads((folder / FILES).read_text(encoding="utf-8"))
+    return files
+
+
+def _contents(paths: Sequence[Path]) -> list[bytes]:
+    """A hash of the content of each file; of one that cannot be read, which is among the broken, nothing."""
+
+    def block(start: int) -> list[bytes]:
+        hashes = []
+        for path in paths[start : start + BLOCK]:
+            try:
+                hashes.append(_hash(file_bytes(path)))
+            except DataError:
+                hashes.append(b"")
+        return hashes
+
     with ThreadPoolExecutor(cores()) as pool:
-        for path, content in zip(paths, pool.map(_content, paths), strict=True):
-            digest.update(repr((os.path.abspath(path), content)).encode())
-    return digest.hexdigest()[:24]
+        return list(chain.from_iterable(pool.map(block, range(0, len(paths), BLOCK))))
 
 
-def _content(path: Path) -> str:
-    """A hash of a file's bytes; of a file that cannot be read, which is to be reported among the broken, nothing."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "blake2b").hexdigest()
-    except OSError:
-        return ""
+def _hash(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=32).digest()
+
+
+def _digest(hashes: Iterable[bytes]) -> str:
+    return hashlib.sha256(b" ".join(hashes)).hexdigest()
 
 
 def _fill(folder: Path, paths: Sequence[Path], side: int) -> None:
+    hashes: dict[int, bytes] = {}
     broken: dict[int, str] = {}
     try:
         make_folder(folder)
-        write_atomically(folder / PIXELS, lambda part: broken.update(_decode(part, paths, side)))
-        write_json(folder / BROKEN, broken)  # last: it tells that the pixels are whole
+        (folder / FILES).unlink(missing_ok=True)  # first: it tells that the pixels are whole and of which content
+        write_atomically(folder / PIXELS, lambda part: _decode(part, paths, side, hashes, broken))
+        content = _digest(hashes.get(i, b"") for i in range(len(paths)))
+        write_json(folder / FILES, {"content": content, "broken": dict(sorted(broken.items()))})
     except RunError as error:
         raise DataError(f"cannot keep decoded photos: {error}. Set HEDGED_CACHE to a folder with room") from error
 
 
-def _decode(file: Path, paths: Sequence[Path], side: int) -> dict[int, str]:
-    """Decode into a new .npy file; why the broken ones are broken."""
+def _decode(file: Path, paths: Sequence[Path], side: int, hashes: dict[int, bytes], broken: dict[int, str]) -> None:
+    """Decode into a new .npy file; tell the hash of each file that can be read, and why the broken ones are broken."""
     pixels = np.lib.format.open_memmap(file, mode="w+", dtype=np.uint8, shape=(len(paths), side, side, 3))
     _reserve(file)
 
-    def block(start: int) -> dict[int, str]:
-        failures = {}
-        for i in range(start, min(start + BLOCK, len(paths))):
+    def block(start: int) -> int:
+        end = min(start + BLOCK, len(paths))
+        for i in range(start, end):
             try:
-                pixels[i] = read_middle(paths[i], side)
+                content = file_bytes(paths[i])
+                hashes[i] = _hash(content)
+                pixels[i] = read_middle(paths[i], side, content)
             except DataError as error:
-                failures[i] = str(error)
-        return failures
+                broken[i] = str(error)
+        return end
 
-    broken: dict[int, str] = {}
     pool = ThreadPoolExecutor(cores(), thread_name_prefix="hedged-decode")
     # Pillow warns of what is odd in a file; what matters of it is reported as broken. (The filter is for all threads.)
     with warnings.catch_warnings(), progress("decoding photos", len(paths)) as update:
         warnings.simplefilter("ignore")
         try:
-            starts = range(0, len(paths), BLOCK)
-            for start, failures in zip(starts, pool.map(block, starts), strict=True):
-                broken |= failures
-                update(min(start + BLOCK, len(paths)), f"{len(broken)} broken" if broken else "")
+            for done in pool.map(block, range(0, len(paths), BLOCK)):
+                update(done, f"{len(broken)} broken" if broken else "")
         finally:
             pool.shutdown(cancel_futures=True)
     pixels.flush()
-    return broken
 
 
 def _reserve(file: Path) -> None:
