@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self, final
@@ -25,6 +26,7 @@ from hedged.heads import Head
 from hedged.match import match_probability, self_mismatch
 
 FORMAT = 1
+NUMBERS = 2**20  # that inputs have which are embedded at a time: the work on more of them leaves the cache
 DESCRIPTION, WEIGHTS = "model.json", "model.safetensors"
 SHIPS = "hedged:"  # before the name of a model that comes with the package
 MODELS = Path(__file__).parent / "models"
@@ -73,17 +75,23 @@ class Embedder(nn.Module):
         return z
 
     @torch.no_grad()
-    def embed(self, images: Any, batch_size: int = 256) -> Distribution:
+    def embed(self, images: Any, batch_size: int | None = None) -> Distribution:
         """The distributions of any number of images: arrays, tensors, PIL images, paths or lists of them.
 
-        A model of vectors takes arrays or tensors `(n, F)`, paths of feature files, or lists of them.
+        A model of vectors takes arrays or tensors `(n, F)`, paths of feature files, or lists of them. Unless told, as
+        many are taken at a time as a processor is quick with.
         """
         self.eval()
-        batches = self._batches(images, batch_size)
+        batches = self._batches(images, self.batch_size if batch_size is None else batch_size)
         embedded: list[Distribution] = [self(laid_out(batch.to(self.curve.bias.device))) for batch in batches]
         if not embedded:
             raise DataError("there is no image to embed: pass at least one")
         return concatenate(embedded)
+
+    @property
+    def batch_size(self) -> int:
+        """How many inputs are embedded at a time, unless told."""
+        return max(NUMBERS // math.prod(self.architecture.shape), 1)
 
     def _batches(self, inputs: Any, batch_size: int) -> Iterator[Tensor]:
         shape = self.architecture.shape

@@ -23,7 +23,6 @@ from hedged.evaluation import embed_all
 SIZES = ((640, 480), (128, 128))  # of the photos: as from a phone, made smaller; and cut out already
 SIDE, SEEN = 112, 96  # pixels a side that are cached, and that the network sees
 PHOTOS, QUICK = 480, 120
-BATCH = 256  # what `Embedder.embed` takes at a time
 
 
 def lines(quick: bool) -> Iterator[Line]:
@@ -85,7 +84,7 @@ def cached_photos(paths: Sequence[Path], cache: Path) -> Photos:
 
 def _bare(network: Embedder, photos: Photos) -> Callable[[], None]:
     """The network alone, on pixels that are ready in memory."""
-    batches = [laid_out(part.float() / 255) for part in torch.split(photos.clean(), BATCH)]
+    batches = [laid_out(part.float() / 255) for part in torch.split(photos.clean(), network.batch_size)]
 
     @torch.no_grad()
     def run() -> None:

@@ -97,7 +97,7 @@ def _as_stack(images: np.ndarray[Any, Any] | Tensor, shape: Shape, name: str = "
 
 def _as_floats(stack: Tensor) -> Tensor:
     if stack.dtype == torch.uint8:
-        return stack.float() / 255
+        return stack.float().div_(255)
     if not stack.is_floating_point():
         raise ValueRangeError(f"pixels are uint8 in 0…255 or floats in [0, 1], got {stack.dtype}")
     if not torch.isfinite(stack).all() or stack.min() < 0 or stack.max() > 1:

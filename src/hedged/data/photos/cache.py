@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import warnings
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, final
+from typing import Any, BinaryIO, final
 
 import numpy as np
 
@@ -109,8 +110,7 @@ def _fill(folder: Path, paths: Sequence[Path], side: int) -> None:
 
 def _decode(file: Path, paths: Sequence[Path], side: int, hashes: dict[int, bytes], broken: dict[int, str]) -> None:
     """Decode into a new .npy file; tell the hash of each file that can be read, and why the broken ones are broken."""
-    pixels = np.lib.format.open_memmap(file, mode="w+", dtype=np.uint8, shape=(len(paths), side, side, 3))
-    _reserve(file)
+    size = side * side * 3
 
     def block(start: int) -> int:
         end = min(start + BLOCK, len(paths))
@@ -118,25 +118,36 @@ def _decode(file: Path, paths: Sequence[Path], side: int, hashes: dict[int, byte
             try:
                 content = file_bytes(paths[i])
                 hashes[i] = _hash(content)
-                pixels[i] = read_middle(paths[i], side, content)
+                pixels = read_middle(paths[i], side, content)
             except DataError as error:
                 broken[i] = str(error)
+            else:
+                os.pwrite(out.fileno(), pixels.data, header + i * size)  # half the time that it takes to write to a map
         return end
 
     pool = ThreadPoolExecutor(cores(), thread_name_prefix="hedged-decode")
     # Pillow warns of what is odd in a file; what matters of it is reported as broken. (The filter is for all threads.)
-    with warnings.catch_warnings(), progress("decoding photos", len(paths)) as update:
+    with file.open("wb") as out, warnings.catch_warnings(), progress("decoding photos", len(paths)) as update:
         warnings.simplefilter("ignore")
+        header = _begin(out, (len(paths), side, side, 3))
         try:
             for done in pool.map(block, range(0, len(paths), BLOCK)):
                 update(done, f"{len(broken)} broken" if broken else "")
         finally:
             pool.shutdown(cancel_futures=True)
-    pixels.flush()
 
 
-def _reserve(file: Path) -> None:
-    """Claim the space now: a full disk is then an error in words, not a crash at the first page that has no room."""
+def _begin(file: BinaryIO, shape: tuple[int, ...]) -> int:
+    """Write the header of a .npy file and claim the space for all of it; the size of the header.
+
+    A full disk is then an error at once, not when most of the photos are decoded.
+    """
+    described = {"descr": "|u1", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, described)
+    file.flush()
+    header = file.tell()
     if hasattr(os, "posix_fallocate"):
-        with file.open("r+b") as opened:
-            os.posix_fallocate(opened.fileno(), 0, file.stat().st_size)
+        os.posix_fallocate(file.fileno(), 0, header + math.prod(shape))
+    else:
+        file.truncate(header + math.prod(shape))
+    return header
