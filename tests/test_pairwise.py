@@ -69,10 +69,14 @@ def test_it_is_the_sum_over_pairs(
         torch.testing.assert_close(mine, reference, rtol=1e-6, atol=allowed)
 
 
+@pytest.mark.parametrize(
+    "spread", [1e-2, 1.0, 100.0]
+)  # and so wide that products over the dimensions are beyond float32
+@pytest.mark.parametrize("dim", [2, 3, 20, 64])
 @pytest.mark.parametrize("components", [1, 2])
-def test_in_float32_it_is_as_exact_as_pair_by_pair(components: int) -> None:
-    tensors = batch(components, 2, 1e-2, 0.5, torch.float32, seed=3)
-    curve = MatchCurve(7.0, 3.9)
+def test_in_float32_it_is_as_exact_as_pair_by_pair(components: int, dim: int, spread: float) -> None:
+    tensors = batch(components, dim, spread, 0.5, torch.float32, seed=3)
+    curve = MatchCurve(7.0, 3.0)  # of a b for which float32 is exact enough
     (found, grads), (wanted, exact) = both_ways(tensors, curve, beta=1e-3)
     torch.testing.assert_close(found.total, wanted.total, rtol=1e-5, atol=1e-6)
     for mine, reference in zip(grads, exact, strict=True):

@@ -194,9 +194,10 @@ def _expand_term32(
     )
     for i in range(len(total)):
         stretch, other = _ONE + two * spread[i], _ONE + two * other_spread[i]
-        v = min(volume[i] * (stretch * other), _LARGEST)
+        rest = min(volume[i], _LARGEST)
+        v = min(rest * (stretch * other), _LARGEST)
         shrink = _ONE / np.sqrt(v)
-        both = volume[i] * shrink * shrink
+        both = rest * shrink * shrink
         one, another = other * both, stretch * both
         near, other_near = square[i] * one, other_square[i] * another
         power = _exp2(k * (exponent[i] + near + other_near))
