@@ -175,3 +175,21 @@ def test_bad_batches_are_refused_in_words() -> None:
 def test_impossible_settings_are_refused(make: Callable[[], PairLoss], message: str) -> None:
     with pytest.raises(ValueRangeError, match=message):
         make()
+
+
+@pytest.mark.parametrize("components", [1, 2])
+def test_a_share_of_the_loss_is_of_the_means(components: int) -> None:
+    generator = seeded(0)
+    shape = (12, 3) if components == 1 else (12, components, 3)
+    mean, variance = torch.randn(shape, generator=generator), torch.rand(shape, generator=generator) + 0.1
+    z = Gaussian(mean, variance) if components == 1 else Mixture(mean, variance)
+    curve, labels = MatchCurve(2.0), torch.arange(12) % 4
+    mixed = HedgedLoss(curve, beta=0.1, positive_weight=0.2, point_share=0.25).parts(z, labels)
+    hedged = HedgedLoss(curve, beta=0.1, positive_weight=0.2).parts(z, labels)
+    points = SoftContrastiveLoss(curve, positive_weight=0.2).parts(Point(z.mean), labels)
+    for kind in ("positive", "negative"):
+        expected = 0.75 * getattr(hedged, kind) + 0.25 * getattr(points, kind)
+        torch.testing.assert_close(getattr(mixed, kind), expected)
+    torch.testing.assert_close(mixed.kl, hedged.kl)
+    with pytest.raises(ValueRangeError, match="share of the loss of points"):
+        HedgedLoss(curve, point_share=1.0)

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from hedged.curve import MatchCurve
-from hedged.distributions import Distribution, Gaussian, Mixture
+from hedged.distributions import Distribution, Gaussian, Mixture, Point
 from hedged.errors import ValueRangeError
 from hedged.expansion import is_tabulated
+from hedged.losses.contrastive import SoftContrastiveLoss
 from hedged.losses.likelihood import Likelihood, Marginal
 from hedged.losses.pair_loss import PairLoss
 from hedged.losses.selection import AllPairs, PairSelection
@@ -26,6 +27,10 @@ class HedgedLoss(PairLoss):
     the expectation of −log, which is `ExpectedLog(samples=8)`; docs/choices.md tells how they differ. The KL of each
     item enters through both items of a pair: 2β times its mean over the batch. `kl_samples` makes it a Monte Carlo
     estimate.
+
+    `point_share` of the first term is that of the means alone, as in `SoftContrastiveLoss`. In many dimensions noise
+    hides how near two means are: inputs that are not told apart yet may stay together, each with a wide distribution.
+    Points have no such excuse, and a share of their loss makes for means that use more dimensions.
 
     >>> from hedged import Gaussian
     >>> z = Gaussian(torch.tensor([[0.0], [0.0], [1.0]]), torch.full((3, 1), 0.01))
@@ -43,11 +48,16 @@ class HedgedLoss(PairLoss):
         pairs: PairSelection | None = None,
         kl_samples: int | None = None,
         generator: torch.Generator | None = None,
+        point_share: float = 0.0,
     ) -> None:
         super().__init__(positive_weight, pairs or AllPairs())
         if not 0 <= beta < float("inf"):
             raise ValueRangeError(f"the weight β of the KL term is zero or positive, got {beta}")
+        if not 0 <= point_share < 1:
+            raise ValueRangeError(f"the share of the loss of points is from 0 to less than 1, got {point_share}")
         self.curve = curve
+        self.point_share = point_share
+        self.of_points = SoftContrastiveLoss(curve, positive_weight, self.pairs)
         self.kl_weight = 2 * beta
         self.likelihood = likelihood or Marginal()
         self.kl_samples = kl_samples
@@ -57,6 +67,13 @@ class HedgedLoss(PairLoss):
         return self.likelihood.cost(z1, z2, match, self.curve)
 
     def mean_costs(self, z: Distribution, labels: Tensor) -> tuple[Tensor, Tensor]:
+        positive, negative = self._hedged_costs(z, labels)
+        if not self.point_share:
+            return positive, negative
+        of_points = self.of_points.mean_costs(Point(z.mean), labels)
+        return positive.lerp(of_points[0], self.point_share), negative.lerp(of_points[1], self.point_share)
+
+    def _hedged_costs(self, z: Distribution, labels: Tensor) -> tuple[Tensor, Tensor]:
         if not self._in_one_pass(z):
             return super().mean_costs(z, labels)
         _, classes, sizes = labels.unique(return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]

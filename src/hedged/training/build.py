@@ -132,7 +132,8 @@ def build_loss(config: LossConfig, curve: MatchCurve, generator: torch.Generator
         return SoftContrastiveLoss(curve, config.positive_weight, pairs)
     kl_samples = config.samples if config.kl == "monte-carlo" else None
     likelihood = _likelihood(config, generator)
-    return HedgedLoss(curve, config.beta, config.positive_weight, likelihood, pairs, kl_samples, generator)
+    weights = config.beta, config.positive_weight
+    return HedgedLoss(curve, *weights, likelihood, pairs, kl_samples, generator, config.point_share)
 
 
 def _likelihood(config: LossConfig, generator: torch.Generator) -> Likelihood:

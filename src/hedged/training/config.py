@@ -18,7 +18,7 @@ from hedged.errors import ConfigError
 from hedged.training.data_config import DataConfig, FeaturesConfig, ImagesConfig, NDigitConfig, Section, Seed
 
 # Keys that came later: while they are at their default, a run is the same as before, and so is its fingerprint.
-LATER = (("train", "weight_decay"),)
+LATER = (("train", "weight_decay"), ("loss", "point_share"))
 UNHASHED = (("train", "log_every"), ("train", "checkpoint_every"), ("data", "path"))  # weights do not depend on these
 DATA: dict[str, type[Section]] = {"ndigit": NDigitConfig, "images": ImagesConfig, "features": FeaturesConfig}
 
@@ -34,6 +34,7 @@ class LossConfig(Section):
     kl: Literal["closed-form", "monte-carlo"] = "closed-form"  # for a mixture, closed-form is the convexity bound
     positive_weight: Annotated[float, Field(gt=0, lt=1)] = 0.05
     first_positive_weight: Annotated[float, Field(gt=0, lt=1)] = 0.5  # to come down from, in the first half
+    point_share: Annotated[float, Field(ge=0, lt=1)] = 0.0  # of a hedged loss: how much of it is of the means alone
     pairs: Literal["all"] | Positive = "all"  # or so many matching and other pairs of a batch
     margin: Annotated[float, Field(gt=0)] = 1.0
     scale: Annotated[float, Field(gt=0)] = 10.0  # a and b to start from
