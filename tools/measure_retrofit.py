@@ -5,8 +5,8 @@
 DIR is the folder of dogfacenet-112, MODEL a run of `hedged train` on it with a MobileNet; with several, each seed takes
 the next. Features are those that the network had before its own head, of every photo as it is and reduced to 28 pixels.
 Heads are trained with the config `features` on the dogs that the network was trained on, which are never tested;
-settings were chosen with --part validation, and the test dogs read once. In FOLDER the features are kept, and found
-again.
+settings were chosen with --part validation (docs/guide.md tells what else was measured on test dogs). In FOLDER the
+features are kept, and found again.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def main() -> None:
     }
     means["raw"] = _mean(before)
     content = {
-        "command": "python tools/measure_retrofit.py DIR MODEL...",
+        "command": "python tools/measure_retrofit.py DIR " + " ".join(map(str, given.models)),
         "part": given.part,
         "features": [sets[0].rows, sets[0].size],
         "mean_ap": means,
