@@ -68,3 +68,8 @@ def test_the_guide_shows_what_was_measured_of_the_retrofit() -> None:
         (line,) = (line for line in guide if line.startswith(f"| {words}"))
         shown = [cell.strip().strip("*") for cell in line.split("|")[2:4]]
         assert shown == [f"{means[head][name]:.3f}" for name in ("as they are", small)]
+
+
+def test_every_benchmark_holds_what_was_asked() -> None:
+    lines = json.loads((ROOT / "results" / "benchmarks" / "benchmarks.json").read_text(encoding="utf-8"))
+    assert [line["name"] for line in lines if not line["holds"]] == []
