@@ -53,7 +53,10 @@ class Pets(Figure):
         """`configs/pets.toml` for a model and a seed."""
         content = {name: dict(section) for name, section in _file().items()}
         content["model"] |= head_of(model)
-        content["loss"]["kind"] = "soft-contrastive" if model == POINT else "hedged"
+        if model == POINT:
+            hedged_only = ("beta", "point_share")
+            content["loss"] = {key: value for key, value in content["loss"].items() if key not in hedged_only}
+            content["loss"]["kind"] = "soft-contrastive"
         content["train"]["seed"] = seed
         if self.photos is not None:
             content["data"]["path"] = str(self.photos)
