@@ -13,7 +13,10 @@ from hedged.files import write_atomically, write_text
 
 PAGE, FIGURE = "README.md", "decisions.png"
 TITLES = {"ndigit-2d": "2-digit MNIST, occluded", "ndigit-3d": "3-digit MNIST, occluded", "dogs": "held-out dogs"}
-RUNS = {"dogs": "; RUN is the model of one Gaussian, seed 0, of `hedged paper run pets --data DIR`"}
+RUNS = {
+    "dogs": "; RUN was made by `hedged train pets --out RUN --set data.path=DIR --set loss.beta=1e-4 "
+    "--set loss.point_share=0.0`"
+}
 INTRODUCTION = """# Decisions
 
 Written by `python tools/measure_decisions.py page` from the files beside it, each of which says how it was made. The

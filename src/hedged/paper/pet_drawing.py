@@ -32,7 +32,7 @@ def draw(found: Sequence[BinsOfUncertainty]) -> Figure:
     labels(axes[0, 1], x="match probability", y="density, in log-odds")
     labels(axes[0, 2], x="match probability")
     axes[0, 2].tick_params(labelleft=False)
-    axes[0, 1].legend(loc="upper center", fontsize=SMALL, frameon=False, handlelength=1.2, labelcolor=INK)
+    axes[0, 1].legend(loc="upper left", fontsize=SMALL, frameon=False, handlelength=1.2, labelcolor=INK)
     letters(list(axes.flat))
     return figure
 
