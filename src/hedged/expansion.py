@@ -128,10 +128,17 @@ def _spline(b: float) -> tuple[Array, Array, Array]:
             [-3 * y**2, 9 * x**2 - 12 * x, 12 * y - 9 * y**2, 3 * x**2],
         ]
     )
-    rows = table.weights[row : row + 4]
-    used: Array = rows.any(0)  # type: ignore[assignment]
-    value, slope = basis / 6 @ rows[:, used]
+    used, rows = _knots(row)
+    value, slope = basis / 6 @ rows
     return used, value, slope / table.spacing
+
+
+@cache
+def _knots(row: int) -> tuple[Array, Array]:
+    """Which terms have a weight at any of four knots, and their weights there, `(4, J)`."""
+    rows = _table().weights[row : row + 4]
+    used: Array = rows.any(0)  # type: ignore[assignment]
+    return used, rows[:, used]
 
 
 def arithmetic_dtype(terms: Expansion | Terms, dim: int, dtype: torch.dtype) -> torch.dtype:

@@ -23,6 +23,7 @@ from hedged.evaluation import embed_all
 SIZES = ((640, 480), (128, 128))  # of the photos: as from a phone, made smaller; and cut out already
 SIDE, SEEN = 112, 96  # pixels a side that are cached, and that the network sees
 PHOTOS, QUICK = 480, 120
+ROUNDS = 11
 
 
 def lines(quick: bool) -> Iterator[Line]:
@@ -30,14 +31,15 @@ def lines(quick: bool) -> Iterator[Line]:
     with tempfile.TemporaryDirectory() as name:
         for size in SIZES:
             paths = write_photos(Path(name) / f"{size[0]}", count, size)
-            ours, pillow = side_by_side(_caching(paths, Path(name) / "cache"), partial(by_pillow, paths))
+            ways = _caching(paths, Path(name) / "cache"), partial(by_pillow, paths)
+            ours, pillow = side_by_side(*ways, repeats=ROUNDS)
             what = f"decoding and caching photos of {size[0]}×{size[1]}: rate / that of Pillow alone"
             yield Line(what, pillow / ours, 0.8)
         photos = cached_photos(paths, Path(name) / "cache")
         network = Embedder.new(Architecture(backbone="mobilenet", dim=20, shape=(3, SEEN, SEEN)), seed=0).eval()
         network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         ours, bare = side_by_side(
-            lambda: embed_all(network, photos.clean, len(photos)), _bare(network, photos), repeats=7
+            lambda: embed_all(network, photos.clean, len(photos)), _bare(network, photos), repeats=ROUNDS
         )
         yield Line("embedding cached photos, MobileNet 0.25: rate / that of the bare network", bare / ours, 0.9)
 
