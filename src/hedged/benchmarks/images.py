@@ -22,14 +22,13 @@ from hedged.evaluation import embed_all
 
 SIZES = ((640, 480), (128, 128))  # of the photos: as from a phone, made smaller; and cut out already
 SIDE, SEEN = 112, 96  # pixels a side that are cached, and that the network sees
-PHOTOS, QUICK = 480, 120
+PHOTOS, QUICK = 480, 120  # of the large ones fewer if it is to be quick
 ROUNDS = 11
 
 
 def lines(quick: bool) -> Iterator[Line]:
-    count = QUICK if quick else PHOTOS
     with tempfile.TemporaryDirectory() as name:
-        for size in SIZES:
+        for size, count in zip(SIZES, (QUICK if quick else PHOTOS, PHOTOS), strict=True):
             paths = write_photos(Path(name) / f"{size[0]}", count, size)
             ways = _caching(paths, Path(name) / "cache"), partial(by_pillow, paths)
             ours, pillow = side_by_side(*ways, repeats=ROUNDS)

@@ -28,12 +28,12 @@ def bench(
     Each line says what was measured, what was asked of it, and whether that holds here. Measure on a machine that
     does nothing else.
     """
-    from hedged.benchmarks.run import GROUPS, lines, rows, write
+    from hedged.benchmarks.run import GROUPS, lines, lines_apart, rows, write
     from hedged.cli.output import LOGGER
 
     measured = []
     for each in GROUPS if group == "all" else (group,):
-        for line in lines(each, quick):
+        for line in (lines_apart if group == "all" else lines)(each, quick):
             measured.append(line)
             if not as_json:
                 LOGGER.info("%s: %.3g (%s)", line.name, line.ratio, "holds" if line.holds else "does not hold")
