@@ -202,7 +202,7 @@ def _pets_section(folder: Path) -> Iterator[str]:
     first = cells[0]
     yield from (f"## {PETS}", "", exhibit(PETS).title + ".", "", f"`hedged paper run {PETS} --data DIR`", "")
     yield (
-        f"{first['pets']} dogs of DogFaceNet that were neither trained on nor used to choose anything, all pairs of "
+        f"{first['pets']} dogs of DogFaceNet that were not trained on, nor was a setting chosen on them; all pairs of "
         f"their {first['photos']:,} photos; the one threshold is the best on other dogs, also held out. A batch is of "
         f"{first['batch_size']} photos, a model trains for {first['steps']:,} steps. "
         "Settings: `src/hedged/configs/pets.toml`, chosen on dogs held out of training (docs/recipe.md). The paper’s "

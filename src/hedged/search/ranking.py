@@ -56,9 +56,9 @@ def rank(probes: Distribution, header: Header, found: Candidates, k: int) -> Ran
 
 def uncertainties(header: Header, packed: Packed) -> Logits:
     """η of packed embeddings, `(n,)`: 1 − p of each and itself."""
-    own = np.arange(len(packed)).reshape(-1, 1)
     if header.kind == "point":
         return np.full(len(packed), float(expit(-header.bias)))
+    own = np.arange(len(packed)).reshape(-1, 1)
     eta: Logits = -np.expm1(_log_matches(header, packed, packed, own)[:, 0])
     return eta
 
@@ -77,7 +77,7 @@ def _log_matches(header: Header, probes: Packed, packed: Packed, chosen: Keys) -
     log_p, (formula, units) = np.empty(chosen.shape), _formula(header)
     parts = [rows.reshape(len(rows), 2, rows.shape[1] // (2 * header.dim), header.dim) for rows in (probes, packed)]
     strips = len(probes) * -(-chosen.shape[1] // AT_ONCE)
-    share(log_matches, strips, STRIPS_EACH, *parts, np.ascontiguousarray(chosen), units, formula, log_p)
+    share(log_matches, strips, STRIPS_EACH, *parts, np.array(chosen, order="C"), units, formula, log_p)
     return log_p
 
 
