@@ -177,19 +177,27 @@ def test_impossible_settings_are_refused(make: Callable[[], PairLoss], message: 
         make()
 
 
-@pytest.mark.parametrize("components", [1, 2])
-def test_a_share_of_the_loss_is_of_the_means(components: int) -> None:
+def test_means_that_train_as_points_and_variances_given_them() -> None:
     generator = seeded(0)
-    shape = (12, 3) if components == 1 else (12, components, 3)
-    mean, variance = torch.randn(shape, generator=generator), torch.rand(shape, generator=generator) + 0.1
-    z = Gaussian(mean, variance) if components == 1 else Mixture(mean, variance)
+    mean = torch.randn(12, 3, generator=generator).requires_grad_()
+    variance = (torch.rand(12, 3, generator=generator) + 0.1).requires_grad_()
     curve, labels = MatchCurve(2.0), torch.arange(12) % 4
-    mixed = HedgedLoss(curve, beta=0.1, positive_weight=0.2, point_share=0.25).parts(z, labels)
-    hedged = HedgedLoss(curve, beta=0.1, positive_weight=0.2).parts(z, labels)
-    points = SoftContrastiveLoss(curve, positive_weight=0.2).parts(Point(z.mean), labels)
-    for kind in ("positive", "negative"):
-        expected = 0.75 * getattr(hedged, kind) + 0.25 * getattr(points, kind)
-        torch.testing.assert_close(getattr(mixed, kind), expected)
-    torch.testing.assert_close(mixed.kl, hedged.kl)
-    with pytest.raises(ValueRangeError, match="share of the loss of points"):
-        HedgedLoss(curve, point_share=1.0)
+    loss = HedgedLoss(curve, beta=0.1, positive_weight=0.2, means_as_points=True)
+    (own_curve,) = loss.scaffold
+    of_means = SoftContrastiveLoss(own_curve, positive_weight=0.2)(Point(mean), labels)
+    of_variances = HedgedLoss(curve, beta=0.1, positive_weight=0.2)(Gaussian(mean.detach(), variance), labels)
+    both = loss(Gaussian(mean, variance), labels)
+    torch.testing.assert_close(both, of_means + of_variances)
+    trained = [mean, *own_curve.parameters(), variance, *curve.parameters()]
+    expected = [
+        *torch.autograd.grad(of_means, trained[:3]),
+        *torch.autograd.grad(of_variances, trained[3:]),
+    ]
+    for found, wanted in zip(torch.autograd.grad(both, trained), expected, strict=True):
+        torch.testing.assert_close(found, wanted)
+
+
+def test_only_means_of_single_gaussians_train_as_points() -> None:
+    z = Mixture(torch.zeros(4, 2, 3), torch.ones(4, 2, 3))
+    with pytest.raises(ShapeError, match="only the means of single Gaussians"):
+        HedgedLoss(MatchCurve(), means_as_points=True)(z, torch.tensor([0, 0, 1, 1]))

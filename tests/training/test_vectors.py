@@ -38,8 +38,11 @@ def test_a_head_on_vectors_learns_and_knows_what_is_worse(tmp_path: Path) -> Non
     assert torch.equal(loaded.uncertainty(vectors.numpy()), embedder.uncertainty(vectors))
 
 
-def test_a_run_on_vectors_resumes_to_the_same_weights(tmp_path: Path) -> None:
-    config = settings(tmp_path, "model.backbone=frozen-hidden", "model.hidden=8", "train.steps=60")
+@pytest.mark.parametrize("means", ["hedged", "points"])
+def test_a_run_on_vectors_resumes_to_the_same_weights(tmp_path: Path, means: str) -> None:
+    config = settings(
+        tmp_path, "model.backbone=frozen-hidden", "model.hidden=8", "train.steps=60", f"loss.means={means}"
+    )
     data = build_data(config).train
     whole = train(config, data, tmp_path / "whole")
     parts = build_parts(config, data)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hedged.curve import MatchCurve
 from hedged.distributions import Distribution, Gaussian, Mixture, Point
-from hedged.errors import ValueRangeError
+from hedged.errors import ShapeError, ValueRangeError
 from hedged.expansion import is_tabulated
 from hedged.losses.contrastive import SoftContrastiveLoss
 from hedged.losses.likelihood import Likelihood, Marginal
@@ -28,9 +28,11 @@ class HedgedLoss(PairLoss):
     item enters through both items of a pair: 2β times its mean over the batch. `kl_samples` makes it a Monte Carlo
     estimate.
 
-    `point_share` of the first term is that of the means alone, as in `SoftContrastiveLoss`. In many dimensions noise
-    hides how near two means are: inputs that are not told apart yet may stay together, each with a wide distribution.
-    Points have no such excuse, and a share of their loss makes for means that use more dimensions.
+    With `means_as_points` there are two losses, one for each half of a Gaussian: the means minimise equation 3, as points
+    do, and the variances this one, given the means. In many dimensions noise hides how near two means are, so inputs
+    that are not told apart yet may stay together, each with a wide distribution; points have no such excuse. The means
+    have a match curve of their own then, which is left behind with the loss: to do without variances a curve has to
+    be flat, and a flat curve leaves the variances nothing to tell.
 
     >>> from hedged import Gaussian
     >>> z = Gaussian(torch.tensor([[0.0], [0.0], [1.0]]), torch.full((3, 1), 0.01))
@@ -48,30 +50,32 @@ class HedgedLoss(PairLoss):
         pairs: PairSelection | None = None,
         kl_samples: int | None = None,
         generator: torch.Generator | None = None,
-        point_share: float = 0.0,
+        means_as_points: bool = False,
     ) -> None:
         super().__init__(positive_weight, pairs or AllPairs())
         if not 0 <= beta < float("inf"):
             raise ValueRangeError(f"the weight β of the KL term is zero or positive, got {beta}")
-        if not 0 <= point_share < 1:
-            raise ValueRangeError(f"the share of the loss of points is from 0 to less than 1, got {point_share}")
         self.curve = curve
-        self.point_share = point_share
-        self.of_points = SoftContrastiveLoss(curve, positive_weight, self.pairs)
+        own_curve = MatchCurve(curve.scale.item(), curve.bias.item())
+        self.of_points = SoftContrastiveLoss(own_curve, positive_weight, self.pairs) if means_as_points else None
         self.kl_weight = 2 * beta
         self.likelihood = likelihood or Marginal()
         self.kl_samples = kl_samples
         self.generator = generator
 
+    @property
+    def scaffold(self) -> nn.Module:
+        return nn.ModuleList([self.of_points.curve] if self.of_points else [])
+
     def cost(self, z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:
         return self.likelihood.cost(z1, z2, match, self.curve)
 
     def mean_costs(self, z: Distribution, labels: Tensor) -> tuple[Tensor, Tensor]:
-        positive, negative = self._hedged_costs(z, labels)
-        if not self.point_share:
-            return positive, negative
-        of_points = self.of_points.mean_costs(Point(z.mean), labels)
-        return positive.lerp(of_points[0], self.point_share), negative.lerp(of_points[1], self.point_share)
+        if self.of_points is None:
+            return self._hedged_costs(z, labels)
+        positive, negative = self._hedged_costs(_given_its_means(z), labels)
+        positive_of_points, negative_of_points = self.of_points.mean_costs(Point(z.mean), labels)
+        return positive + positive_of_points, negative + negative_of_points
 
     def _hedged_costs(self, z: Distribution, labels: Tensor) -> tuple[Tensor, Tensor]:
         if not self._in_one_pass(z):
@@ -88,4 +92,13 @@ class HedgedLoss(PairLoss):
         return closed and everything and z.device.type == "cpu" and is_tabulated(self.curve.bias.item())
 
     def kl(self, z: Distribution) -> Tensor:
-        return z.kl(self.kl_samples, self.generator).mean() if self.kl_weight else super().kl(z)
+        if not self.kl_weight:
+            return super().kl(z)
+        return (_given_its_means(z) if self.of_points else z).kl(self.kl_samples, self.generator).mean()
+
+
+def _given_its_means(z: Distribution) -> Gaussian:
+    """The same, but its means are constants that no gradient reaches."""
+    if not isinstance(z, Gaussian):
+        raise ShapeError(f"only the means of single Gaussians train as points, got {z}")
+    return Gaussian(z.mean.detach(), z.variance)

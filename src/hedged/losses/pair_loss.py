@@ -32,6 +32,11 @@ class PairLoss(nn.Module, ABC):
         self.positive_weight = positive_weight
         self.pairs = pairs
 
+    @property
+    def scaffold(self) -> nn.Module:
+        """What trains along with the embedder and is left behind when training ends: nothing, for most losses."""
+        return nn.ModuleList()
+
     kl_weight = 0.0  # 2β: the KL of an item enters through both items of a pair
 
     @abstractmethod

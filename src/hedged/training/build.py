@@ -133,7 +133,7 @@ def build_loss(config: LossConfig, curve: MatchCurve, generator: torch.Generator
     kl_samples = config.samples if config.kl == "monte-carlo" else None
     likelihood = _likelihood(config, generator)
     weights = config.beta, config.positive_weight
-    return HedgedLoss(curve, *weights, likelihood, pairs, kl_samples, generator, config.point_share)
+    return HedgedLoss(curve, *weights, likelihood, pairs, kl_samples, generator, config.means == "points")
 
 
 def _likelihood(config: LossConfig, generator: torch.Generator) -> Likelihood:

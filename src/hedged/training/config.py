@@ -18,7 +18,7 @@ from hedged.errors import ConfigError
 from hedged.training.data_config import DataConfig, FeaturesConfig, ImagesConfig, NDigitConfig, Section, Seed
 
 # Keys that came later: while they are at their default, a run is the same as before, and so is its fingerprint.
-LATER = (("train", "weight_decay"), ("loss", "point_share"))
+LATER = (("train", "weight_decay"), ("loss", "means"))
 UNHASHED = (("train", "log_every"), ("train", "checkpoint_every"), ("data", "path"))  # weights do not depend on these
 DATA: dict[str, type[Section]] = {"ndigit": NDigitConfig, "images": ImagesConfig, "features": FeaturesConfig}
 
@@ -34,7 +34,7 @@ class LossConfig(Section):
     kl: Literal["closed-form", "monte-carlo"] = "closed-form"  # for a mixture, closed-form is the convexity bound
     positive_weight: Annotated[float, Field(gt=0, lt=1)] = 0.05
     first_positive_weight: Annotated[float, Field(gt=0, lt=1)] = 0.5  # to come down from, in the first half
-    point_share: Annotated[float, Field(ge=0, lt=1)] = 0.0  # of a hedged loss: how much of it is of the means alone
+    means: Literal["hedged", "points"] = "hedged"  # with which loss the means of a hedged Gaussian train
     pairs: Literal["all"] | Positive = "all"  # or so many matching and other pairs of a batch
     margin: Annotated[float, Field(gt=0)] = 1.0
     scale: Annotated[float, Field(gt=0)] = 10.0  # a and b to start from
@@ -87,6 +87,11 @@ class Config(Section):
             )
         if model.head == "point" and loss.kind == "hedged":
             raise ValueError('a point embedding is trained with loss.kind = "soft-contrastive" or "contrastive"')
+        if loss.means == "points" and (loss.kind != "hedged" or model.components > 1):
+            raise ValueError(
+                'loss.means = "points" is for the hedged loss of single Gaussians (model.components = 1), '
+                f'got loss.kind = "{loss.kind}" and model.components = {model.components}'
+            )
         if loss.samples % model.components:
             raise ValueError(
                 f"loss.samples = {loss.samples} cannot be shared equally by model.components = {model.components}: "

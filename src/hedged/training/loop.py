@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -78,7 +78,7 @@ class Trainer:
     def __init__(self, config: Config, parts: Parts) -> None:
         self.config, self.parts = config, parts
         self.step = 0
-        self.optimiser = _optimiser(parts.embedder, config.train)
+        self.optimiser = _optimiser([parts.embedder, parts.loss.scaffold], config.train)
 
     def run(self, folder: Path) -> None:
         """Go on to the last step; on Ctrl-C, finish the step, save it and stop."""
@@ -152,9 +152,12 @@ class Trainer:
         return float(last * (first / last) ** left)
 
     def _checkpoint(self) -> Checkpoint:
-        model, optimiser = self.parts.embedder.state_dict(), checkpoints.optimiser_tensors(self.optimiser)
-        tensors = {f"model/{name}": value for name, value in model.items()}
-        tensors |= {f"optimiser/{name}": value for name, value in optimiser.items()}
+        groups = {
+            "model": self.parts.embedder.state_dict(),
+            "scaffold": self.parts.loss.scaffold.state_dict(),
+            "optimiser": checkpoints.optimiser_tensors(self.optimiser),
+        }
+        tensors = {f"{group}/{name}": value for group, content in groups.items() for name, value in content.items()}
         return Checkpoint(self.step, self.config.fingerprint(), tensors)
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -168,12 +171,14 @@ class Trainer:
             raise RunError(f"the checkpoint is of step {checkpoint.step}, the run has {self.config.train.steps}")
         self.step = checkpoint.step
         self.parts.embedder.load_state_dict(group("model"))
+        self.parts.loss.scaffold.load_state_dict(group("scaffold"))
         checkpoints.restore_optimiser(self.optimiser, group("optimiser"))
 
 
-def _optimiser(embedder: Embedder, settings: TrainConfig) -> torch.optim.Optimizer:
-    """Adam; with a decay of weights, AdamW, which leaves biases, normalisations and the curve alone."""
-    parameters, decay = [p for p in embedder.parameters() if p.requires_grad], settings.weight_decay
+def _optimiser(modules: Iterable[nn.Module], settings: TrainConfig) -> torch.optim.Optimizer:
+    """Adam; with a decay of weights, AdamW, which leaves biases, normalisations and curves alone."""
+    parameters = [p for module in modules for p in module.parameters() if p.requires_grad]
+    decay = settings.weight_decay
     if not decay:
         return torch.optim.Adam(parameters, lr=settings.learning_rate, fused=True)
     groups = [
