@@ -28,11 +28,11 @@ class HedgedLoss(PairLoss):
     item enters through both items of a pair: 2β times its mean over the batch. `kl_samples` makes it a Monte Carlo
     estimate.
 
-    With `means_as_points` there are two losses, one for each half of a Gaussian: the means minimise equation 3, as points
-    do, and the variances this one, given the means. In many dimensions noise hides how near two means are, so inputs
-    that are not told apart yet may stay together, each with a wide distribution; points have no such excuse. The means
-    have a match curve of their own then, which is left behind with the loss: to do without variances a curve has to
-    be flat, and a flat curve leaves the variances nothing to tell.
+    With `means_as_points` there are two losses, one for each half of a Gaussian: the means minimise equation 3, as
+    points do, and the variances this one, given the means. In many dimensions noise hides how near two means are, so
+    inputs that are not told apart yet may stay together, each with a wide distribution; points have no such excuse. The
+    means have a match curve of their own then, which is left behind with the loss: to do without variances a curve has
+    to be flat, and a flat curve leaves the variances nothing to tell.
 
     >>> from hedged import Gaussian
     >>> z = Gaussian(torch.tensor([[0.0], [0.0], [1.0]]), torch.full((3, 1), 0.01))
