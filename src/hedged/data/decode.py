@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -40,9 +41,10 @@ def _formats() -> tuple[str, ...]:
 def file_bytes(path: Path) -> bytes:
     """What is in a file; whatever prevents it is a `DataError` that names the file."""
     try:
-        if (size := path.stat().st_size) > MOST_BYTES:
-            raise ValueError(f"it has {size:,} bytes, more than any image that is taken")
-        return path.read_bytes()
+        with path.open("rb", buffering=0) as file:
+            if (size := os.fstat(file.fileno()).st_size) > MOST_BYTES:
+                raise ValueError(f"it has {size:,} bytes, more than any image that is taken")
+            return file.read(size)
     except FileNotFoundError as error:
         raise DataError(f"there is no image {path}: check the path") from error
     except (OSError, ValueError) as error:

@@ -110,19 +110,18 @@ def _fill(folder: Path, paths: Sequence[Path], side: int) -> None:
 
 def _decode(file: Path, paths: Sequence[Path], side: int, hashes: dict[int, bytes], broken: dict[int, str]) -> None:
     """Decode into a new .npy file; tell the hash of each file that can be read, and why the broken ones are broken."""
-    size = side * side * 3
 
     def block(start: int) -> int:
         end = min(start + BLOCK, len(paths))
+        pixels = np.zeros((end - start, side, side, 3), np.uint8)
         for i in range(start, end):
             try:
                 content = file_bytes(paths[i])
                 hashes[i] = _hash(content)
-                pixels = read_middle(paths[i], side, content)
+                pixels[i - start] = read_middle(paths[i], side, content)
             except DataError as error:
                 broken[i] = str(error)
-            else:
-                os.pwrite(out.fileno(), pixels.data, header + i * size)  # half the time that it takes to write to a map
+        os.pwrite(out.fileno(), pixels.data, header + start * pixels[0].nbytes)  # twice as quick as to write to a map
         return end
 
     pool = ThreadPoolExecutor(cores(), thread_name_prefix="hedged-decode")
