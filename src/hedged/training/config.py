@@ -87,10 +87,10 @@ class Config(Section):
             )
         if model.head == "point" and loss.kind == "hedged":
             raise ValueError('a point embedding is trained with loss.kind = "soft-contrastive" or "contrastive"')
-        if loss.means == "points" and (loss.kind != "hedged" or model.components > 1):
+        if loss.kind == "hedged" and loss.means == "points" and model.components > 1:
             raise ValueError(
-                'loss.means = "points" is for the hedged loss of single Gaussians (model.components = 1), '
-                f'got loss.kind = "{loss.kind}" and model.components = {model.components}'
+                'loss.means = "points" is for single Gaussians (model.components = 1), '
+                f"got model.components = {model.components}"
             )
         if loss.samples % model.components:
             raise ValueError(
