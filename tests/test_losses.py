@@ -184,6 +184,7 @@ def test_means_that_train_as_points_and_variances_given_them() -> None:
     curve, labels = MatchCurve(2.0), torch.arange(12) % 4
     loss = HedgedLoss(curve, beta=0.1, positive_weight=0.2, means_as_points=True)
     (own_curve,) = loss.scaffold
+    assert isinstance(own_curve, MatchCurve)
     of_means = SoftContrastiveLoss(own_curve, positive_weight=0.2)(Point(mean), labels)
     of_variances = HedgedLoss(curve, beta=0.1, positive_weight=0.2)(Gaussian(mean.detach(), variance), labels)
     both = loss(Gaussian(mean, variance), labels)

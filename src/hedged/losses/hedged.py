@@ -64,7 +64,7 @@ class HedgedLoss(PairLoss):
         self.generator = generator
 
     @property
-    def scaffold(self) -> nn.Module:
+    def scaffold(self) -> nn.ModuleList:
         return nn.ModuleList([self.of_points.curve] if self.of_points else [])
 
     def cost(self, z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:

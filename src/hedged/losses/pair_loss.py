@@ -33,7 +33,7 @@ class PairLoss(nn.Module, ABC):
         self.pairs = pairs
 
     @property
-    def scaffold(self) -> nn.Module:
+    def scaffold(self) -> nn.ModuleList:
         """What trains along with the embedder and is left behind when training ends: nothing, for most losses."""
         return nn.ModuleList()
 
