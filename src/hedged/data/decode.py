@@ -44,7 +44,7 @@ def file_bytes(path: Path) -> bytes:
         with path.open("rb", buffering=0) as file:
             if (size := os.fstat(file.fileno()).st_size) > MOST_BYTES:
                 raise ValueError(f"it has {size:,} bytes, more than any image that is taken")
-            return file.read(size)
+            return file.readall()  # a single read may give less than all on some network disks
     except FileNotFoundError as error:
         raise DataError(f"there is no image {path}: check the path") from error
     except (OSError, ValueError) as error:
