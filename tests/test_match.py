@@ -164,6 +164,14 @@ def test_self_mismatch_is_what_is_left_of_a_match_with_itself(kind: str) -> None
         assert ((1 - drawn - same).abs() > 1e-3).all(), "the copy of x is independent of x"
 
 
+@pytest.mark.parametrize("bias", torch.linspace(2, 12, 60).tolist())
+def test_points_are_equally_sure_to_the_last_bit(bias: float) -> None:
+    """A vector unit rounds σ(−b) in one way and the rest of a batch in another: η would rank points by their place."""
+    eta = self_mismatch(Point(torch.zeros(649, 20)), frozen_curve(2.0, bias, torch.float32))
+    assert eta.shape == (649,)
+    assert len(eta.unique()) == 1
+
+
 @pytest.mark.parametrize("kind", RANDOM_KINDS)
 def test_self_mismatch_grows_with_uncertainty(kind: str) -> None:
     one = embedding(kind)

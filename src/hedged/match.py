@@ -158,6 +158,8 @@ def self_mismatch(z: Distribution, curve: MatchCurve, estimator: Estimator = CLO
     >>> self_mismatch(Point(torch.zeros(2)), curve)
     tensor(0.0474)
     """
+    if isinstance(z, Point):  # σ(−b), one value for all: a vector unit may round it in two ways, and so rank points
+        return _probability(curve.logit(z.mean.new_zeros(())).neg().to(z.dtype)).repeat(z.batch_shape)
     return _probability(match_logit(z, z, curve, estimator).neg())
 
 
