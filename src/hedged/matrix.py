@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -14,6 +16,7 @@ from hedged.threads import share
 from hedged.units import curve_ends, in_units_of, midst, within
 
 ROWS_EACH = 16  # rows that are worth a thread of their own
+BLOCK = 2**18  # numbers of a list that are in the curve's units at a time
 
 
 @torch.no_grad()
@@ -34,12 +37,22 @@ def closed_form_matrix(z1: Distribution, z2: Distribution, curve: MatchCurve) ->
     dtype, terms = torch.promote_types(z1.dtype, z2.dtype), expand(curve.bias)
     wide = arithmetic_dtype(terms, z1.dim, dtype)
     centre, told = midst(z2), curve_ends(curve.bias.item(), curve.chord_end()).to(wide)
-    rows = [x.contiguous() for x in in_units_of(curve, z1, centre, wide)]  # (N, C, D)
-    listed = in_units_of(curve, z2, centre, wide)
-    order = torch.from_numpy(in_leaves(listed[0].flatten(1).numpy(), STRIP))
-    columns = [x[order].movedim(0, -1).contiguous() for x in listed]  # (C, D, M)
-    weighty = torch.stack(terms)[:, terms.weights != 0].to(wide)
+    weighty, ends = torch.stack(terms)[:, terms.weights != 0].to(wide), told.new_tensor(within(dtype))
     # Memory of numpy's is in huge pages where the system has them, and ready five times sooner.
     out = torch.from_numpy(np.empty((len(z1), len(z2)), told.numpy().dtype))
-    share(probabilities, len(z1), ROWS_EACH, *rows, *columns, order, weighty, told, told.new_tensor(within(dtype)), out)
+    for across in _blocks(z2):
+        listed = in_units_of(curve, z2[across], centre, wide)
+        order = torch.from_numpy(in_leaves(listed[0].flatten(1).numpy(), STRIP))
+        columns = [x[order].movedim(0, -1).contiguous() for x in listed]  # (C, D, M)
+        places = order + across.start
+        for down in _blocks(z1):
+            rows = [x.contiguous() for x in in_units_of(curve, z1[down], centre, wide)]  # (N, C, D)
+            share(probabilities, len(rows[0]), ROWS_EACH, *rows, *columns, places, weighty, told, ends, out[down])
     return out.to(dtype)
+
+
+def _blocks(z: Distribution) -> Iterator[slice]:
+    """A long list in parts, so that what is made of it needs little memory however long it is."""
+    each = max(BLOCK // z.parts()[0].shape[1:].numel(), 1)
+    for start in range(0, len(z), each):
+        yield slice(start, start + each)
