@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MultipleLocator
+from matplotlib.ticker import MaxNLocator
 from scipy.special import logit
 
 from hedged.paper.pet_measurements import COLUMNS, FAINTEST, STRONGEST, BinsOfUncertainty, Spread
@@ -15,7 +15,7 @@ from hedged.paper.style import HEDGED, POINT, SMALL, labels, letters, panels, ti
 from hedged.report.canvas import FAINT, INK
 
 TICKS = (1, 5, 10, 15, 20)  # bins that are numbered
-STEP = 0.1  # of the vertical axis of accuracies
+ACCURACIES = 5  # that are numbered, at most
 SAME, DIFFERENT = HEDGED, "#D55E00"
 ODDS = {1e-6: "10⁻⁶", 1e-4: "10⁻⁴", 0.01: "0.01", 0.5: "0.5", 0.98: "0.98"}  # probabilities that are numbered
 
@@ -50,7 +50,7 @@ def _accuracies(axes: Axes, found: Sequence[BinsOfUncertainty]) -> None:
     title(axes, f"$\\tau = {kendall:.2f}$, Pearson’s $r = {pearson:.2f}$")
     axes.set_xlim(0, len(bins) + 1)
     axes.set_xticks(TICKS)
-    axes.yaxis.set_major_locator(MultipleLocator(STEP))
+    axes.yaxis.set_major_locator(MaxNLocator(ACCURACIES, steps=(1, 2, 5, 10)))
     axes.grid(axis="y", color=FAINT, linewidth=0.6)
     labels(axes, x="bin of uncertainty", y="balanced accuracy")
 
