@@ -318,7 +318,7 @@ print(growth(lambda: results.append({call})), results[0].numel() * 4 / 1e6)
     ids=["square", "tall and wide", "monte carlo"],
 )
 def test_the_matrix_needs_little_memory_beyond_its_result(prepare: str, call: str) -> None:
-    """Intermediate results of 2¹⁹ numbers, at most 4 MB each: 40 MB hold ten of them, whatever N and M are."""
+    """Pairs and lists are visited in blocks: 40 MB hold all that is in between, whatever N and M are."""
     script = MEASURE.format(prepare=prepare, call=call)
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     grown, result = map(float, run.stdout.split())
