@@ -44,6 +44,7 @@ class Network(BaseModel):
     head: Literal["point", "gaussian", "mixture"] = "gaussian"
     dim: Width = 2
     components: Width = 1
+    mirrored: bool = False  # whether an image is embedded together with its mirror image, if that shows the same
 
     @model_validator(mode="after")
     def _components_fit_head(self) -> Self:
@@ -55,6 +56,12 @@ class Network(BaseModel):
     def _sizes_are_of_the_backbone(self) -> Self:
         if others := sorted(self._left_out() & self.model_fields_set):
             raise ValueError(f'backbone = "{self.backbone}" has no setting {", ".join(others)}: leave it out')
+        return self
+
+    @model_validator(mode="after")
+    def _only_images_have_mirror_images(self) -> Self:
+        if self.mirrored and self.takes_vectors:
+            raise ValueError(f'mirrored = true is for images, and backbone = "{self.backbone}" takes vectors')
         return self
 
     @model_serializer(mode="wrap")
@@ -85,9 +92,9 @@ class Architecture(Network):
 
     @model_serializer(mode="wrap")
     def _without_what_it_has_not(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """As for a network; no word of resizing either, where there is none."""
+        """As for a network; no word of resizing or mirroring either, where there is none."""
         content = self._without_sizes_of_others(dump)
-        return {name: value for name, value in content.items() if name != "resize" or value is not None}
+        return {name: value for name, value in content.items() if name not in ("resize", "mirrored") or value}
 
     @model_validator(mode="after")
     def _shape_is_of_the_backbone(self) -> Self:
@@ -95,6 +102,8 @@ class Architecture(Network):
         if len(self.shape) != wanted:
             kind = "images (channels, height, width)" if wanted == 3 else "vectors (length,)"
             raise ValueError(f'backbone = "{self.backbone}" takes {kind}, got shape = {self.shape}')
+        if self.mirrored and len(self.shape) != 3:
+            raise ValueError(f"mirrored = true is for images (channels, height, width), got shape = {self.shape}")
         return self
 
     def build_backbone(self, module: nn.Module | None = None) -> Backbone:

@@ -24,6 +24,7 @@ from hedged.errors import DataError, RunError
 from hedged.files import make_folder, write_atomically, write_json
 from hedged.heads import Head
 from hedged.match import match_probability, self_mismatch
+from hedged.views import blend
 
 FORMAT = 1
 NUMBERS = 2**20  # that inputs have which are embedded at a time: the work on more of them leaves the cache
@@ -79,14 +80,20 @@ class Embedder(nn.Module):
         """The distributions of any number of images: arrays, tensors, PIL images, paths or lists of them.
 
         A model of vectors takes arrays or tensors `(n, F)`, paths of feature files, or lists of them. Unless told, as
-        many are taken at a time as a processor is quick with.
+        many are taken at a time as a processor is quick with. A model whose architecture is `mirrored` sees each image
+        and its mirror image, and gives what is known from both: `hedged.views.blend`.
         """
         self.eval()
         batches = self._batches(images, self.batch_size if batch_size is None else batch_size)
-        embedded: list[Distribution] = [self(laid_out(batch.to(self.curve.bias.device))) for batch in batches]
+        embedded = [self._embed_batch(batch.to(self.curve.bias.device)) for batch in batches]
         if not embedded:
             raise DataError("there is no image to embed: pass at least one")
         return concatenate(embedded)
+
+    def _embed_batch(self, images: Tensor) -> Distribution:
+        views = [images, images.flip(-1)] if self.architecture.mirrored else [images]
+        embedded: list[Distribution] = [self(laid_out(view)) for view in views]
+        return blend(embedded) if len(views) > 1 else embedded[0]
 
     @property
     def batch_size(self) -> int:

@@ -18,7 +18,7 @@ from hedged.errors import ConfigError
 from hedged.training.data_config import DataConfig, FeaturesConfig, ImagesConfig, NDigitConfig, Section, Seed
 
 # Keys that came later: while they are at their default, a run is the same as before, and so is its fingerprint.
-LATER = (("train", "weight_decay"), ("loss", "means"))
+LATER = (("train", "weight_decay"), ("loss", "means"), ("model", "mirrored"))
 UNHASHED = (("train", "log_every"), ("train", "checkpoint_every"), ("data", "path"))  # weights do not depend on these
 DATA: dict[str, type[Section]] = {"ndigit": NDigitConfig, "images": ImagesConfig, "features": FeaturesConfig}
 
