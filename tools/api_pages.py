@@ -27,7 +27,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "match": ("curve", "match", "ranking", "expansion"),
     "losses": ("losses",),
     "networks": ("heads", "backbones", "architecture"),
-    "embedder": ("embedder",),
+    "embedder": ("embedder", "views"),
     "data": ("data",),
     "training": ("training", "training.config", "training.data_config"),
     "evaluation": ("evaluation",),
