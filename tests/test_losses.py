@@ -165,6 +165,8 @@ def test_bad_batches_are_refused_in_words() -> None:
     [
         (lambda: HedgedLoss(MatchCurve(), beta=-1e-4), "β"),
         (lambda: HedgedLoss(MatchCurve(), beta=float("nan")), "β"),
+        (lambda: HedgedLoss(MatchCurve(), mutual_weight=0.1), "means_as_points=False"),
+        (lambda: HedgedLoss(MatchCurve(), means_as_points=True, mutual_weight=-1.0), "mutual_weight=-1.0"),
         (lambda: HedgedLoss(MatchCurve(), positive_weight=0.0), "positive_weight"),
         (lambda: SoftContrastiveLoss(MatchCurve(), positive_weight=1.0), "positive_weight"),
         (lambda: ContrastiveLoss(margin=0.0), "margin"),
@@ -196,6 +198,45 @@ def test_means_that_train_as_points_and_variances_given_them() -> None:
     ]
     for found, wanted in zip(torch.autograd.grad(both, trained), expected, strict=True):
         torch.testing.assert_close(found, wanted)
+
+
+def test_the_mutual_likelihood_is_of_matching_pairs_and_of_their_variances() -> None:
+    """By loops: log ∫ N(z; μ₁, Σ₁) N(z; μ₂, Σ₂) dz, the integral as a sum over a fine grid, dimension by dimension."""
+    z, curve = gaussians(), MatchCurve(2.0, 1.0).double()
+    mean, variance = z.mean.clone().requires_grad_(), z.variance.clone().requires_grad_()
+    losses = [HedgedLoss(curve, 0.0, 0.3, means_as_points=True, mutual_weight=weight).double() for weight in (0.0, 0.7)]
+    without, with_it = (loss(Gaussian(mean, variance), LABELS) for loss in losses)
+    grid = torch.linspace(-8, 8, 200_001, dtype=torch.float64)[:, None]
+    overlaps = []
+    for i, j in combinations(range(6), 2):
+        if LABELS[i] == LABELS[j]:
+            density = [
+                torch.exp(-((grid - z.mean[k]) ** 2) / (2 * z.variance[k])) / (2 * math.pi * z.variance[k]).sqrt()
+                for k in (i, j)
+            ]
+            overlaps.append((density[0] * density[1]).sum(0).mul(grid[1] - grid[0]).log().sum().item())
+    expected = -0.3 * 0.7 * sum(overlaps) / len(overlaps)
+    assert (with_it - without).item() == pytest.approx(expected, rel=1e-6)
+    (with_it - without).backward()
+    assert mean.grad is not None
+    assert variance.grad is not None
+    assert mean.grad.abs().max() < 1e-12, "the means train as points"
+    assert (variance.grad[:5].abs() > 1e-6).all()
+    assert (variance.grad[5] == 0).all(), "of a class with one image nothing is known"
+
+
+def test_variances_learn_how_far_their_own_kind_lies() -> None:
+    """Two of a kind, a distance r apart in each dimension, and variances of half r² make the likelihood greatest."""
+    loss = HedgedLoss(MatchCurve(), beta=0.0, means_as_points=True, mutual_weight=1e4)
+    log_variance = torch.zeros(4, 3, requires_grad=True)
+    apart = torch.tensor([0.5, 1.0, 2.0])
+    mean = torch.stack([torch.zeros(3), apart, apart + 100, apart + 100 + apart])
+    optimiser = torch.optim.Adam([log_variance], lr=0.05)
+    for _ in range(300):
+        optimiser.zero_grad()
+        loss(Gaussian(mean, log_variance.exp()), torch.tensor([0, 0, 1, 1])).backward()
+        optimiser.step()
+    torch.testing.assert_close(log_variance.exp(), (apart**2 / 2).expand(4, 3), rtol=0.02, atol=0)
 
 
 def test_only_means_of_single_gaussians_train_as_points() -> None:

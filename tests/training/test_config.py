@@ -12,6 +12,8 @@ from hedged.errors import ConfigError
 from hedged.paper.recipe import recipe
 from hedged.training import Config, load_config, parse_config
 
+VECTORS = {"source": "features", "path": "vectors.npz", "size": 16}
+
 
 def test_an_empty_config_is_the_default() -> None:
     assert parse_config({}) == Config()
@@ -52,6 +54,8 @@ def test_overrides_are_toml_values_or_bare_words(tmp_path: Path) -> None:
         ({"model": {"components": 2}}, 'needs head = "mixture"'),
         ({"model": {"head": "mixture", "components": 3}}, "loss.samples = 8 cannot be shared equally"),
         ({"model": {"head": "mixture", "components": 2}, "loss": {"means": "points"}}, "got model.components = 2"),
+        ({"loss": {"mutual_weight": 0.1}}, 'got loss.kind = "hedged" and loss.means = "hedged"'),
+        ({"data": VECTORS, "model": {"mirrored": True}}, 'mirrored = true is for images, and backbone = "frozen"'),
         ({"model": {"head": "point"}}, 'loss.kind = "soft-contrastive"'),
         ({"loss": {"beta": -1.0}}, "loss.beta: input should be greater than or equal to 0, got -1.0"),
         ({"loss": {"beta": float("nan")}}, "loss.beta"),

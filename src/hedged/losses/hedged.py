@@ -14,7 +14,7 @@ from hedged.expansion import is_tabulated
 from hedged.losses.contrastive import SoftContrastiveLoss
 from hedged.losses.likelihood import Likelihood, Marginal
 from hedged.losses.pair_loss import PairLoss
-from hedged.losses.selection import AllPairs, PairSelection
+from hedged.losses.selection import AllPairs, PairSelection, pairs_of
 from hedged.match import ClosedForm
 from hedged.pairwise import summed_costs
 
@@ -34,6 +34,11 @@ class HedgedLoss(PairLoss):
     means have a match curve of their own then, which is left behind with the loss: to do without variances a curve has
     to be flat, and a flat curve leaves the variances nothing to tell.
 
+    Given the means, this loss says little to a variance in many dimensions, where noise only adds to a distance: it
+    grows with the strangers near an input, and not with the distance to its own kind. `mutual_weight` gives matching
+    pairs a further cost, so many times −log ∫ p(z|x₁) p(z|x₂) dz = −log N(μ₁ − μ₂; 0, Σ₁ + Σ₂), the mutual likelihood
+    of Shi and Jain (2019): variances are to say how far from an input its own kind may lie.
+
     >>> from hedged import Gaussian
     >>> z = Gaussian(torch.tensor([[0.0], [0.0], [1.0]]), torch.full((3, 1), 0.01))
     >>> loss = HedgedLoss(MatchCurve(), beta=1e-4, positive_weight=0.05)
@@ -51,13 +56,20 @@ class HedgedLoss(PairLoss):
         kl_samples: int | None = None,
         generator: torch.Generator | None = None,
         means_as_points: bool = False,
+        mutual_weight: float = 0.0,
     ) -> None:
         super().__init__(positive_weight, pairs or AllPairs())
         if not 0 <= beta < float("inf"):
             raise ValueRangeError(f"the weight β of the KL term is zero or positive, got {beta}")
+        if not 0 <= mutual_weight < float("inf") or (mutual_weight and not means_as_points):
+            raise ValueRangeError(
+                "the weight of the mutual likelihood is zero or, with means_as_points=True, positive, "
+                f"got {mutual_weight=}, {means_as_points=}"
+            )
         self.curve = curve
         own_curve = MatchCurve(curve.scale.item(), curve.bias.item())
         self.of_points = SoftContrastiveLoss(own_curve, positive_weight, self.pairs) if means_as_points else None
+        self.mutual_weight = mutual_weight
         self.kl_weight = 2 * beta
         self.likelihood = likelihood or Marginal()
         self.kl_samples = kl_samples
@@ -73,9 +85,18 @@ class HedgedLoss(PairLoss):
     def mean_costs(self, z: Distribution, labels: Tensor) -> tuple[Tensor, Tensor]:
         if self.of_points is None:
             return self._hedged_costs(z, labels)
-        positive, negative = self._hedged_costs(_given_its_means(z), labels)
+        given = _given_its_means(z)
+        positive, negative = self._hedged_costs(given, labels)
         positive_of_points, negative_of_points = self.of_points.mean_costs(Point(z.mean), labels)
+        if self.mutual_weight:
+            positive = positive - self.mutual_weight * self._mutual_likelihood(given, labels)
         return positive + positive_of_points, negative + negative_of_points
+
+    def _mutual_likelihood(self, z: Gaussian, labels: Tensor) -> Tensor:
+        """The mean of log ∫ p(z|x₁) p(z|x₂) dz over the matching pairs that count."""
+        first, second, match = self.pairs.select(pairs_of(labels))
+        one, other = z.take(first[match]), z.take(second[match])
+        return Gaussian(one.mean, one.variance + other.variance).log_prob(other.mean).mean()
 
     def _hedged_costs(self, z: Distribution, labels: Tensor) -> tuple[Tensor, Tensor]:
         if not self._in_one_pass(z):

@@ -54,7 +54,7 @@ class Pets(Figure):
         content = {name: dict(section) for name, section in _file().items()}
         content["model"] |= head_of(model)
         if model == POINT:
-            hedged_only = ("beta", "means")
+            hedged_only = ("beta", "means", "mutual_weight")
             content["loss"] = {key: value for key, value in content["loss"].items() if key not in hedged_only}
             content["loss"]["kind"] = "soft-contrastive"
         content["train"]["seed"] = seed

@@ -132,8 +132,8 @@ def build_loss(config: LossConfig, curve: MatchCurve, generator: torch.Generator
         return SoftContrastiveLoss(curve, config.positive_weight, pairs)
     kl_samples = config.samples if config.kl == "monte-carlo" else None
     likelihood = _likelihood(config, generator)
-    weights = config.beta, config.positive_weight
-    return HedgedLoss(curve, *weights, likelihood, pairs, kl_samples, generator, config.means == "points")
+    weights, as_points = (config.beta, config.positive_weight), config.means == "points"
+    return HedgedLoss(curve, *weights, likelihood, pairs, kl_samples, generator, as_points, config.mutual_weight)
 
 
 def _likelihood(config: LossConfig, generator: torch.Generator) -> Likelihood:

@@ -18,7 +18,7 @@ from hedged.errors import ConfigError
 from hedged.training.data_config import DataConfig, FeaturesConfig, ImagesConfig, NDigitConfig, Section, Seed
 
 # Keys that came later: while they are at their default, a run is the same as before, and so is its fingerprint.
-LATER = (("train", "weight_decay"), ("loss", "means"), ("model", "mirrored"))
+LATER = (("train", "weight_decay"), ("loss", "means"), ("loss", "mutual_weight"), ("model", "mirrored"))
 UNHASHED = (("train", "log_every"), ("train", "checkpoint_every"), ("data", "path"))  # weights do not depend on these
 DATA: dict[str, type[Section]] = {"ndigit": NDigitConfig, "images": ImagesConfig, "features": FeaturesConfig}
 
@@ -35,6 +35,7 @@ class LossConfig(Section):
     positive_weight: Annotated[float, Field(gt=0, lt=1)] = 0.05
     first_positive_weight: Annotated[float, Field(gt=0, lt=1)] = 0.5  # to come down from, in the first half
     means: Literal["hedged", "points"] = "hedged"  # with which loss the means of a hedged Gaussian train
+    mutual_weight: Annotated[float, Field(ge=0)] = 0.0  # of the mutual likelihood; with means = "points"
     pairs: Literal["all"] | Positive = "all"  # or so many matching and other pairs of a batch
     margin: Annotated[float, Field(gt=0)] = 1.0
     scale: Annotated[float, Field(gt=0)] = 10.0  # a and b to start from
@@ -91,6 +92,11 @@ class Config(Section):
             raise ValueError(
                 'loss.means = "points" is for single Gaussians (model.components = 1), '
                 f"got model.components = {model.components}"
+            )
+        if loss.mutual_weight and (loss.kind != "hedged" or loss.means != "points"):
+            raise ValueError(
+                f'loss.mutual_weight = {loss.mutual_weight} goes with loss.kind = "hedged" and loss.means = "points", '
+                f'got loss.kind = "{loss.kind}" and loss.means = "{loss.means}"'
             )
         if loss.samples % model.components:
             raise ValueError(
