@@ -201,7 +201,7 @@ def test_means_that_train_as_points_and_variances_given_them() -> None:
 
 
 def test_the_mutual_likelihood_is_of_matching_pairs_and_of_their_variances() -> None:
-    """By loops: log ∫ N(z; μ₁, Σ₁) N(z; μ₂, Σ₂) dz, the integral as a sum over a fine grid, dimension by dimension."""
+    """By loops: log ∫ N(z; μ₁, 4 Σ₁) N(z; μ₂, 4 Σ₂) dz, a sum over a fine grid, dimension by dimension."""
     z, curve = gaussians(), MatchCurve(2.0, 1.0).double()
     mean, variance = z.mean.clone().requires_grad_(), z.variance.clone().requires_grad_()
     losses = [HedgedLoss(curve, 0.0, 0.3, means_as_points=True, mutual_weight=weight).double() for weight in (0.0, 0.7)]
@@ -211,7 +211,7 @@ def test_the_mutual_likelihood_is_of_matching_pairs_and_of_their_variances() -> 
     for i, j in combinations(range(6), 2):
         if LABELS[i] == LABELS[j]:
             density = [
-                torch.exp(-((grid - z.mean[k]) ** 2) / (2 * z.variance[k])) / (2 * math.pi * z.variance[k]).sqrt()
+                torch.exp(-((grid - z.mean[k]) ** 2) / (8 * z.variance[k])) / (8 * math.pi * z.variance[k]).sqrt()
                 for k in (i, j)
             ]
             overlaps.append((density[0] * density[1]).sum(0).mul(grid[1] - grid[0]).log().sum().item())
@@ -226,7 +226,7 @@ def test_the_mutual_likelihood_is_of_matching_pairs_and_of_their_variances() -> 
 
 
 def test_variances_learn_how_far_their_own_kind_lies() -> None:
-    """Two of a kind, a distance r apart in each dimension, and variances of half r² make the likelihood greatest."""
+    """Two of a kind are r apart in a dimension: a quarter of r² is shared by their variances, an eighth for each."""
     loss = HedgedLoss(MatchCurve(), beta=0.0, means_as_points=True, mutual_weight=1e4)
     log_variance = torch.zeros(4, 3, requires_grad=True)
     apart = torch.tensor([0.5, 1.0, 2.0])
@@ -236,7 +236,7 @@ def test_variances_learn_how_far_their_own_kind_lies() -> None:
         optimiser.zero_grad()
         loss(Gaussian(mean, log_variance.exp()), torch.tensor([0, 0, 1, 1])).backward()
         optimiser.step()
-    torch.testing.assert_close(log_variance.exp(), (apart**2 / 2).expand(4, 3), rtol=0.02, atol=0)
+    torch.testing.assert_close(log_variance.exp(), (apart**2 / 8).expand(4, 3), rtol=0.02, atol=0)
 
 
 def test_only_means_of_single_gaussians_train_as_points() -> None:
