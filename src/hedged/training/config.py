@@ -93,10 +93,9 @@ class Config(Section):
                 'loss.means = "points" is for single Gaussians (model.components = 1), '
                 f"got model.components = {model.components}"
             )
-        if loss.mutual_weight and (loss.kind != "hedged" or loss.means != "points"):
+        if loss.kind == "hedged" and loss.mutual_weight and loss.means != "points":
             raise ValueError(
-                f'loss.mutual_weight = {loss.mutual_weight} goes with loss.kind = "hedged" and loss.means = "points", '
-                f'got loss.kind = "{loss.kind}" and loss.means = "{loss.means}"'
+                f'loss.mutual_weight = {loss.mutual_weight} goes with loss.means = "points", got "{loss.means}"'
             )
         if loss.samples % model.components:
             raise ValueError(
