@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pairwise": {"compiled", "curve", "distributions", "expansion", "threads", "units"},
     "losses": {"distributions", "curve", "expansion", "match", "pairwise"},
     "heads": {"distributions"},
-    "views": {"distributions"},
+    "views": {"curve", "distributions"},
     "backbones": {"compiled", "threads"},
     "metrics": set(),
     "data": {"compiled", "cores", "threads"},

@@ -6,22 +6,29 @@ from collections.abc import Sequence
 
 import torch
 
+from hedged.curve import VARIANCE_SHARE
 from hedged.distributions import AnyDistribution, Gaussian, Mixture, Point
 
 
 def blend(views: Sequence[AnyDistribution]) -> AnyDistribution:
-    """(1/V) Σ_v p_v(z), one distribution for V views of the same inputs, or the nearest of their own kind.
+    """One distribution for V views of the same inputs, of the kind that theirs are.
 
-    For mixtures it is this mixture itself. For Gaussians it is the one Gaussian with its mean and variance: the mean of
-    the means, and the mean of the variances plus the variance of the means, so that an input whose views disagree is
-    uncertain. For points, which cannot disagree, it is their mean.
+    For points, which cannot disagree, it is their mean, and for mixtures the mixture (1/V) Σ_v p_v(z). A Gaussian has
+    the mean of the means, and of the variances; and, so that an input whose views disagree is uncertain, a quarter of
+    the variance of the means more. Views of one input are two of a kind: of the distance between them, too, a variance
+    accounts for no more than `VARIANCE_SHARE`.
 
     >>> here, there = torch.tensor([[0.0]]), torch.tensor([[2.0]])
     >>> z = blend([Gaussian(here, torch.ones(1, 1)), Gaussian(there, torch.ones(1, 1))])
     >>> z.mean, z.variance
-    (tensor([[1.]]), tensor([[2.]]))
+    (tensor([[1.]]), tensor([[1.2500]]))
     """
-    kind, parts = type(views[0]), zip(*(z.parts() for z in views), strict=True)
-    joined = Mixture._unchecked(*(torch.cat(each, -2) for each in parts))
-    tensors = {Mixture: joined.tensors, Gaussian: (joined.mean, joined.variance), Point: (joined.mean,)}
+    means, variances = (torch.cat(part, -2) for part in zip(*(z.parts() for z in views), strict=True))  # (..., V·C, D)
+    disagreement = means.var(-2, correction=0)
+    tensors = {
+        Point: (means.mean(-2),),
+        Gaussian: (means.mean(-2), variances.mean(-2) + VARIANCE_SHARE * disagreement),
+        Mixture: (means, variances),
+    }
+    kind = type(views[0])
     return kind._unchecked(*tensors[kind])
