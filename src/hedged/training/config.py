@@ -88,14 +88,15 @@ class Config(Section):
             )
         if model.head == "point" and loss.kind == "hedged":
             raise ValueError('a point embedding is trained with loss.kind = "soft-contrastive" or "contrastive"')
-        if loss.kind == "hedged" and loss.means == "points" and model.components > 1:
+        if loss.kind == "hedged" and loss.means == "points" and model.head != "gaussian":
             raise ValueError(
-                'loss.means = "points" is for single Gaussians (model.components = 1), '
-                f"got model.components = {model.components}"
+                f'loss.means = "points" is for model.head = "gaussian", got "{model.head}": '
+                'set loss.means = "hedged" and loss.mutual_weight = 0'
             )
         if loss.kind == "hedged" and loss.mutual_weight and loss.means != "points":
             raise ValueError(
-                f'loss.mutual_weight = {loss.mutual_weight} goes with loss.means = "points", got "{loss.means}"'
+                f'loss.mutual_weight = {loss.mutual_weight} goes with loss.means = "points", got "{loss.means}": '
+                "set that, or loss.mutual_weight = 0"
             )
         if loss.samples % model.components:
             raise ValueError(
