@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pairwise": {"compiled", "curve", "distributions", "expansion", "threads", "units"},
     "losses": {"distributions", "curve", "expansion", "match", "pairwise"},
     "heads": {"distributions"},
-    "views": {"curve", "distributions"},
+    "views": {"distributions"},
     "backbones": {"compiled", "threads"},
     "metrics": set(),
     "data": {"compiled", "cores", "threads"},

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+from hedged.benchmarks.decisions_page import RUNS
 from hedged.demo import CONFIGS
 from hedged.training import load_config
 
@@ -68,6 +69,23 @@ def test_the_guide_shows_what_was_measured_of_the_retrofit() -> None:
         (line,) = (line for line in guide if line.startswith(f"| {words}"))
         shown = [cell.strip().strip("*") for cell in line.split("|")[2:4]]
         assert shown == [f"{means[head][name]:.3f}" for name in ("as they are", small)]
+
+
+def test_the_readme_shows_what_was_measured_of_pets() -> None:
+    folder, readme = ROOT / "results" / "paper", " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    cells = [cell for name in ("pets", "pets-variants") for cell in json.loads((folder / f"{name}.json").read_bytes())]
+    point, hedged, kendall, _, kept, *_ = (cell["measured"] for cell in cells)
+    cut = 1 - (1 - kept) / (1 - hedged)
+    assert f"(balanced accuracy {hedged:.3f} and {point:.3f}, three seeds)" in readme
+    assert f"τ {kendall:.2f} over 20 bins, and {kept:.3f}, the error cut by {cut:.0%}".replace("%", " %") in readme
+    assert hedged > point
+    assert cut > 0.2
+
+
+def test_the_model_of_decided_dogs_is_made_by_the_command_beside_it() -> None:
+    found = json.loads((ROOT / "results" / "decisions" / "dogs.json").read_text(encoding="utf-8"))
+    overrides = re.findall(r"--set ([^ `]+)", RUNS["dogs"])
+    assert found["model"].endswith(load_config(CONFIGS / "pets.toml", overrides).fingerprint())
 
 
 def test_every_benchmark_holds_what_was_asked() -> None:

@@ -5,7 +5,7 @@
 DIR is the folder of dogfacenet-112, MODEL a run of `hedged train` on it with a MobileNet; with several, each seed takes
 the next. Features are those that the network had before its own head, of every photo as it is and reduced to 28 pixels.
 Heads are trained with the config `features` on the dogs that the network was trained on, which are never tested;
-settings were chosen with --part validation (docs/guide.md tells what else was measured on test dogs). In FOLDER the
+settings were chosen with --part validation (docs/recipe.md tells what else was measured on test dogs). In FOLDER the
 features are kept, and found again.
 """
 

@@ -48,8 +48,9 @@ train with the same: no number of theirs was tuned for.
 
 ## Pets: read six times
 
-Of the pets nothing falls short any more, but the tested dogs were read for six recipes, each chosen on other dogs. One
-Gaussian, the mean of three seeds, and the point beside it:
+Refusing the most uncertain fifth of the photos was to cut the error by a fifth, and does; Pearson's r of 0.956 stays
+below the paper's 0.995. The tested dogs were read for six recipes, each chosen on other dogs; the guide's model and
+heads on vectors were measured on them too. One Gaussian, the mean of three seeds, and the point beside it:
 
 | | Balanced accuracy | τ of 20 bins | Error cut by refusing a fifth |
 |---|---|---|---|
@@ -60,7 +61,7 @@ Gaussian, the mean of three seeds, and the point beside it:
 | the mutual likelihood and mirror images | 0.904 (0.902) | 0.89 | 19.7 % |
 | the recipe as it is: a mirror image that disagrees counts for a quarter | 0.905 (0.902) | 0.83 | 21.3 % |
 
-The three seeds of the last have cuts of 19, 22 and 23 %. All trials are in docs/recipe.md.
+The three seeds of the last have cuts of 19, 22 and 23 %; τ fell with that step. All trials are in docs/recipe.md.
 
 """
 

@@ -12,10 +12,6 @@ from torch.nn.functional import logsigmoid
 from hedged.errors import ValueRangeError
 from hedged.expansion import ROUNDING, certified_error
 
-# Of the squared distance of two of a kind, what their variances are to account for. The rest is between any two, and
-# the match curve has it: variances that account for all of it make matches less accurate (docs/recipe.md).
-VARIANCE_SHARE = 0.25
-
 
 @final
 class MatchCurve(nn.Module):

@@ -64,7 +64,7 @@ def test_overrides_are_toml_values_or_bare_words(tmp_path: Path) -> None:
         ({"model": {"head": "mixture", "components": 3}}, "loss.samples = 8 cannot be shared equally"),
         ({"model": {"head": "mixture", "components": 2}, "loss": {"means": "points"}}, '"gaussian", got "mixture"'),
         ({"model": {"head": "mixture"}, "loss": {"means": "points"}}, 'set loss.means = "hedged"'),
-        ({"loss": {"mutual_weight": 0.1}}, 'loss.mutual_weight = 0.1 goes with loss.means = "points"'),
+        ({"loss": {"mutual_weight": 0.1}}, 'got "hedged": set loss.means = "points", or loss.mutual_weight = 0'),
         ({"data": VECTORS, "model": {"mirrored": True}}, 'mirrored = true is for images, and backbone = "frozen"'),
         ({"model": {"head": "point"}}, 'loss.kind = "soft-contrastive"'),
         ({"loss": {"beta": -1.0}}, "loss.beta: input should be greater than or equal to 0, got -1.0"),

@@ -16,7 +16,7 @@ TITLES = {"ndigit-2d": "2-digit MNIST, occluded", "ndigit-3d": "3-digit MNIST, o
 RUNS = {
     "dogs": "; RUN was made by `hedged train pets --out RUN --set data.path=DIR --set loss.means=hedged "
     "--set loss.beta=1e-4 --set train.steps=4000 --set data.colour=0.1 --set data.blur=0.05 --set data.erase=0.1 "
-    "--set data.low_resolution=0.1`"
+    "--set data.low_resolution=0.1 --set loss.mutual_weight=0 --set model.mirrored=false`"
 }
 INTRODUCTION = """# Decisions
 

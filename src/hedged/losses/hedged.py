@@ -7,7 +7,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from hedged.curve import VARIANCE_SHARE, MatchCurve
+from hedged.curve import MatchCurve
 from hedged.distributions import Distribution, Gaussian, Mixture, Point
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.expansion import is_tabulated
@@ -17,6 +17,10 @@ from hedged.losses.pair_loss import PairLoss
 from hedged.losses.selection import AllPairs, PairSelection, pairs_of
 from hedged.match import ClosedForm
 from hedged.pairwise import summed_costs
+
+# Of the squared distance of two of a kind, what their variances are to account for. The rest is between any two, and
+# the match curve has it: variances that account for all of it make matches less accurate (docs/recipe.md).
+SHARE = 0.25
 
 
 @final
@@ -37,7 +41,7 @@ class HedgedLoss(PairLoss):
     Given the means, this loss says little to a variance in many dimensions, where noise only adds to a distance: it
     grows with the strangers near an input, and not with the distance to its own kind. `mutual_weight` gives matching
     pairs a further cost, so many times −log N(μ₁ − μ₂; 0, (Σ₁ + Σ₂) / ¼): variances are to say how far from an input
-    its own kind may lie. But for the quarter (`VARIANCE_SHARE`) it is the mutual likelihood of Shi and Jain (2019).
+    its own kind may lie. But for the quarter, which is `SHARE`, it is the mutual likelihood of Shi and Jain (2019).
 
     >>> from hedged import Gaussian
     >>> z = Gaussian(torch.tensor([[0.0], [0.0], [1.0]]), torch.full((3, 1), 0.01))
@@ -96,7 +100,7 @@ class HedgedLoss(PairLoss):
         """The mean of log N(μ₁ − μ₂; 0, (Σ₁ + Σ₂) / share) over the matching pairs that count."""
         first, second, match = self.pairs.select(pairs_of(labels))
         one, other = z.take(first[match]), z.take(second[match])
-        return Gaussian(one.mean, (one.variance + other.variance) / VARIANCE_SHARE).log_prob(other.mean).mean()
+        return Gaussian(one.mean, (one.variance + other.variance) / SHARE).log_prob(other.mean).mean()
 
     def _hedged_costs(self, z: Distribution, labels: Tensor) -> tuple[Tensor, Tensor]:
         if not self._in_one_pass(z):

@@ -96,7 +96,7 @@ class Config(Section):
         if loss.kind == "hedged" and loss.mutual_weight and loss.means != "points":
             raise ValueError(
                 f'loss.mutual_weight = {loss.mutual_weight} goes with loss.means = "points", got "{loss.means}": '
-                "set that, or loss.mutual_weight = 0"
+                'set loss.means = "points", or loss.mutual_weight = 0'
             )
         if loss.samples % model.components:
             raise ValueError(
