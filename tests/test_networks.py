@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
@@ -129,3 +134,24 @@ def test_the_fused_convolutions_do_not_depend_on_the_number_of_threads(monkeypat
         results.append([out.detach(), *torch.autograd.grad(out.square().sum(), list(network.parameters()))])
     for other in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(other, results[0], strict=True))
+
+
+GRADIENTS = """
+import torch
+from hedged.backbones.fused import convolve
+torch.manual_seed(0)
+layers = [torch.nn.Conv2d(1, 6, 5), torch.nn.Conv2d(6, 16, 5)]
+convolve(torch.rand(64, 1, 28, 56), layers).square().sum().backward()
+print([float.hex(x) for layer in layers for p in layer.parameters() for x in p.grad.flatten().tolist()])
+"""
+
+
+def test_the_fused_convolutions_just_compiled_are_those_from_disk(tmp_path: Path) -> None:
+    """To the last bit: else the first training on a machine would differ from all later ones."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", GRADIENTS]
+    compiling, loading = (
+        subprocess.run(command, env=environment, capture_output=True, check=True, text=True).stdout for _ in range(2)
+    )
+    assert list(tmp_path.rglob("convolution.backward*.nbc")), "the first has left its code for the second"
+    assert compiling == loading
