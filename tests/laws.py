@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from hedged.curve import MatchCurve
 from hedged.distributions import Distribution, Gaussian, Mixture, Point
+from hedged.match import MatchCurve
 
 COMPONENTS = {"point": 0, "gaussian": 0, "mixture-1": 1, "mixture-2": 2, "mixture-4": 4}
 KINDS = list(COMPONENTS)

@@ -17,8 +17,8 @@ from scipy.special import expit
 from scipy.stats import ncx2
 from torch import Tensor
 
-from hedged.curve import MatchCurve
 from hedged.distributions import Distribution
+from hedged.match import MatchCurve
 
 Array = NDArray[np.float64]
 REACH = 9.0  # standard deviations that matter: the rest is below 1e-18

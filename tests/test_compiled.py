@@ -2,41 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from hedged import compiled
+from hedged import _compiled
 
 
-def test_what_was_compiled_is_forgotten_when_any_of_the_files_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compiled, "HERE", tmp_path)
-    (tmp_path / "__pycache__").mkdir()
-    (tmp_path / "one.py").write_text("a = 1")
-    kept = tmp_path / "__pycache__" / "two.loop-1.py311.nbi"
-    compiled._forget_if_changed()
-    kept.write_text("machine code")
-    compiled._forget_if_changed()
-    assert kept.exists()
-    (tmp_path / "one.py").write_text("a = 2")
-    compiled._forget_if_changed()
-    assert not kept.exists()
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package of two files with loops, and a home that can be written."""
+    monkeypatch.setattr(_compiled, "PACKAGE", tmp_path / "package")
+    monkeypatch.setattr(_compiled, "LOOPS", ("*.py",))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "one.py").write_text("a = 1")
+    (tmp_path / "package" / "two.py").write_text("b = 1")
+    return tmp_path / "package"
 
 
-def test_where_nothing_can_be_kept_loops_are_compiled_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = compiled.njit  # type: ignore[attr-defined]
+def folder() -> str:
+    _compiled._cache_folder.cache_clear()
+    return _compiled._cache_folder()
 
-    def no_place(**options: Any) -> Any:
-        if options.get("cache"):
-            raise RuntimeError("cannot cache function: no locator available")
-        return real(**options)
 
-    monkeypatch.setattr(compiled, "njit", no_place)
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    yield
+    _compiled._cache_folder.cache_clear()
 
-    @compiled.compiled()
+
+def test_what_was_compiled_is_left_behind_when_any_of_the_files_changes(package: Path) -> None:
+    first = folder()
+    assert first == folder()
+    assert Path(first).parent == package / "__pycache__"
+    (package / "two.py").write_text("b = 2")
+    assert folder() != first
+
+
+def test_a_package_that_cannot_be_written_keeps_its_loops_in_the_users_cache(package: Path, tmp_path: Path) -> None:
+    (package / "__pycache__").write_text("a file, not a folder")
+    assert Path(folder()).parent == tmp_path / "home" / "hedged"
+
+
+def test_where_nothing_can_be_kept_loops_are_compiled_each_time(package: Path, tmp_path: Path) -> None:
+    (package / "__pycache__").write_text("a file, not a folder")
+    (tmp_path / "home").write_text("another")
+    assert folder() == ""
+
+    @_compiled.compiled()
     def twice(x: float) -> float:
         return 2 * x
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hedged.progress import WINDOW, Pace, progress
+from hedged._progress import WINDOW, Pace, progress
 
 
 class Clock:
@@ -24,7 +24,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("hedged.progress.time.monotonic", lambda: clock.now)
+    monkeypatch.setattr("hedged._progress.time.monotonic", lambda: clock.now)
     return clock
 
 

@@ -6,16 +6,15 @@ import json
 import re
 from pathlib import Path
 
-from hedged.benchmarks.decisions_page import RUNS
-from hedged.demo import CONFIGS
-from hedged.training import load_config
+from hedged.bench.decisions_page import RUNS
+from hedged.training import load_config, shipped_config
 
 ROOT = Path(__file__).parents[1]
 DEMO = json.loads((ROOT / "results" / "demo.json").read_text(encoding="utf-8"))
 
 
 def test_the_demo_is_the_one_that_ships() -> None:
-    assert DEMO["metrics"]["settings"]["fingerprint"] == load_config(CONFIGS / "demo.toml").fingerprint()
+    assert DEMO["metrics"]["settings"]["fingerprint"] == load_config(shipped_config("demo")).fingerprint()
 
 
 def test_the_demo_reaches_its_bars() -> None:
@@ -85,7 +84,7 @@ def test_the_readme_shows_what_was_measured_of_pets() -> None:
 def test_the_model_of_decided_dogs_is_made_by_the_command_beside_it() -> None:
     found = json.loads((ROOT / "results" / "decisions" / "dogs.json").read_text(encoding="utf-8"))
     overrides = re.findall(r"--set ([^ `]+)", RUNS["dogs"])
-    assert found["model"].endswith(load_config(CONFIGS / "pets.toml", overrides).fingerprint())
+    assert found["model"].endswith(load_config(shipped_config("pets"), overrides).fingerprint())
 
 
 def test_every_benchmark_holds_what_was_asked() -> None:

@@ -1,4 +1,4 @@
-"""Fit the Gaussian expansion of the match curve and write src/hedged/expansion.json.
+"""Fit the Gaussian expansion of the match curve and write src/hedged/match/_closed_form/expansion.json.
 
     python tools/fit_expansion.py        (about a minute; the committed file is its output)
 
@@ -26,7 +26,7 @@ TERMS = 24
 LARGEST_SUM = 5000.0  # of |θ|: float64 then loses 1e-12
 SWEEPS = 6
 ENOUGH = 1.2e-4  # sup error below which fewer terms are worth more than accuracy
-OUTPUT = Path(__file__).parents[1] / "src" / "hedged" / "expansion.json"
+OUTPUT = Path(__file__).parents[1] / "src" / "hedged" / "match" / "_closed_form" / "expansion.json"
 
 
 def widths() -> Array:

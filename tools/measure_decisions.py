@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 
 from hedged import Embedder
-from hedged.benchmarks.decisions import SPLITS, Items, Trial, as_json, curves, halves, measure, summary
-from hedged.benchmarks.decisions_page import write_page
-from hedged.cli.runs import load_run
+from hedged._files import make_folder, write_json
+from hedged._progress import progress
+from hedged.bench.decisions import SPLITS, Items, Trial, as_json, curves, halves, measure, summary
+from hedged.bench.decisions_page import write_page
+from hedged.cli._runs import load_run
 from hedged.data import build_ndigit, load_mnist
-from hedged.data.randomness import Purpose, keyed
+from hedged.data.random import Purpose, keyed
 from hedged.errors import DataError
 from hedged.evaluation import embed_all
-from hedged.files import make_folder, write_json
-from hedged.progress import progress
 from hedged.training import build_data
 
 RESULTS = Path(__file__).parents[1] / "results" / "decisions"

@@ -22,15 +22,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from hedged._files import write_json
 from hedged.data import Dataset, Photos, Splits
 from hedged.data.photos.corruption import reduced_to
-from hedged.demo import CONFIGS
 from hedged.distributions import Point
-from hedged.embedder import Embedder, laid_out
 from hedged.evaluation import CONDITIONS, Evaluation
-from hedged.files import write_json
 from hedged.metrics import all_pairs, average_precision
-from hedged.training import build_data, load_config, train
+from hedged.models import Embedder, laid_out
+from hedged.training import build_data, load_config, shipped_config, train
 
 SIDE = 28  # pixels a side that photos are reduced to
 SEEDS = (0, 1, 2)
@@ -84,7 +83,7 @@ def measure(made: Made, head: str, seed: int, part: str, overrides: Sequence[str
     """Train one head and verify all pairs of a part."""
     files = (f"data.path={made.whole}", f"data.corrupt_path={made.small}", f"data.size={made.size}")
     chosen = ("data.split=column", f"train.seed={seed}", *HEADS[head], *overrides)
-    config = load_config(CONFIGS / "features.toml", [*files, *chosen])
+    config = load_config(shipped_config("features"), [*files, *chosen])
     data = build_data(config)
     begun = time.process_time()  # of all threads: no less than the time on a machine that does nothing else
     embedder = train(config, data.train, folder / f"{head}-{seed}")

@@ -21,8 +21,8 @@ import torch
 from numpy.typing import NDArray
 
 from hedged import Gaussian, MatchCurve, best_matches
-from hedged.benchmarks.search import DIM, MODEL, K, embeddings
-from hedged.files import make_folder, write_json
+from hedged._files import make_folder, write_json
+from hedged.bench.search import DIM, MODEL, K, embeddings
 from hedged.search import Header, PostgresIndex, PostgresStore, Rows
 
 WEIGHTS = (0.0, 0.3, 1.0)

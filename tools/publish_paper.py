@@ -17,9 +17,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hedged.embedder import Embedder
+from hedged._files import make_folder, write_atomically, write_text
 from hedged.errors import HedgedError, RunError
-from hedged.files import make_folder, write_atomically, write_text
+from hedged.models import Embedder
 from hedged.paper.catalogue import NAMES, exhibit
 from hedged.paper.page import load_cells, write_page
 from hedged.paper.recipe import recipe
@@ -88,8 +88,8 @@ def publish(made: Path, root: Path) -> None:
             print(f"removed {path}")
     _write_page(shelf, root)
     for name, embedder in embedders.items():
-        embedder.save(root / "src" / "hedged" / "models" / name)
-        print(root / "src" / "hedged" / "models" / name)
+        embedder.save(root / "src" / "hedged" / "models" / "shipped" / name)
+        print(root / "src" / "hedged" / "models" / "shipped" / name)
 
 
 def publish_some(made: Path, root: Path, names: Sequence[str]) -> None:

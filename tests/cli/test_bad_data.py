@@ -10,8 +10,8 @@ import pytest
 from cli.commands import Hedged, arrays_of, check_refused, snapshot
 from PIL import Image
 
-from hedged.data.fetch import SHA256
-from hedged.data.mnist import default_cache
+from hedged.data.ndigit.fetch import SHA256
+from hedged.data.ndigit.mnist import default_cache
 
 
 def damaged_mnist(folder: Path) -> Path:

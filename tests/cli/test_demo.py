@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from cli.commands import TINY, Hedged, check_refused, snapshot
 
-from hedged import demo
-from hedged.training import load_config
+from hedged.training import config as training_config
+from hedged.training import load_config, shipped_config
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def tiny_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     configs.mkdir()
     (configs / "demo-offline.toml").write_text(TINY)
     (configs / "demo.toml").write_text(TINY.replace("steps = 20", "steps = 21"))
-    monkeypatch.setattr(demo, "CONFIGS", configs)
+    monkeypatch.setattr(training_config, "CONFIGS", configs)
     return tmp_path / "demo"
 
 
@@ -65,7 +65,7 @@ def test_demo_refuses_a_folder_with_another_run(hedged: Hedged, tiny_demo: Path,
 
 @pytest.mark.parametrize("name", ["demo", "demo-offline"])
 def test_configs_that_ship_are_valid_and_say_what_to_expect(name: str) -> None:
-    path = demo.CONFIGS / f"{name}.toml"
+    path = shipped_config(name)
     config = load_config(path)
     assert (config.ndigit.digits, config.model.dim, config.model.head) == (2, 2, "gaussian")
     for words in ("# ", "command", "run time", "expected"):

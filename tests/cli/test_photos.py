@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli.commands import Hedged, arrays_of, check_refused
-from photos.album import BROKEN, fill_album, portrait
+from data.photos.album import BROKEN, fill_album, portrait
 
 from hedged import Embedder
 from hedged.training import build_data, load_config, train

@@ -10,7 +10,7 @@ import pytest
 from cli.commands import Hedged, arrays_of, check_refused, snapshot
 from vectors import SIZE, made_up, write_vectors
 
-from hedged.embedder import Embedder
+from hedged.models import Embedder
 from hedged.training import build_data, load_config, train
 
 

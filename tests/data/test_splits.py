@@ -1,114 +1,93 @@
-"""The splits: the paper's sizes, and nothing shared that must not be."""
+"""No identity is in two parts, whatever the rule; the same rule gives the same parts."""
 
 from __future__ import annotations
 
-from collections import Counter
+import logging
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hedged.data import Digits, NDigit, SplitSizes, ndigit_splits
-from hedged.data.splits import Split
-from hedged.errors import DataError, ValueRangeError
-
-SMALL = SplitSizes(train=2_000, validation=600, test=800, per_class=8)
-
-
-def size(images: NDigit) -> tuple[int, int]:
-    """Classes, and images of each: the same for all."""
-    (samples,) = set(Counter(images.labels.tolist()).values())
-    return images.n_classes, samples
+from hedged.data import PhotoSplits, SplitRule
+from hedged.data.photos.cache import Decoded
+from hedged.data.photos.listing import Listing
+from hedged.data.photos.opening import split_photos
+from hedged.errors import DataError
 
 
-@pytest.mark.parametrize(
-    ("n_digits", "train", "test"),
-    [(2, (100, 1000), (100, 100)), (3, (1000, 100), (1000, 10)), (4, (1000, 100), (1000, 10))],
+def split(
+    identities: list[str], parts: list[str] | None = None, broken: tuple[int, ...] = (), **rule: Any
+) -> PhotoSplits:
+    paths = [Path(f"{i}.jpg") for i in range(len(identities))]
+    decoded = Decoded(np.zeros((len(paths), 8, 8, 3), np.uint8), dict.fromkeys(broken, "broken"))
+    return split_photos(Listing(paths, identities, parts), decoded, 6, SplitRule(**rule), "test")
+
+
+def shown(splits: PhotoSplits) -> dict[str, set[str]]:
+    """The identities of each part."""
+    parts = {"train": splits.train, "validation": splits.validation, "test": splits.test["test"]}
+    return {name: {photos.name(int(y)) for y in photos.labels} for name, photos in parts.items() if photos}
+
+
+@given(
+    st.lists(st.sampled_from("abcdefghij"), min_size=3, max_size=60).filter(lambda names: len(set(names)) > 3),
+    st.floats(0.05, 0.5),
+    st.floats(0, 0.3),
+    st.integers(0, 2**63 - 1),
 )
-def test_sizes_by_instance(
-    train_digits: Digits, test_digits: Digits, n_digits: int, train: tuple[int, int], test: tuple[int, int]
+def test_no_identity_is_in_two_parts_and_none_is_lost(
+    names: list[str], test_share: float, validation_share: float, seed: int
 ) -> None:
-    parts = ndigit_splits(train_digits, test_digits, n_digits, "instance")
-    assert size(parts.train) == train
-    assert set(parts.test) == {"instance"}
-    assert size(parts.test["instance"]) == test
-    assert parts.test["instance"].numbers.equal(parts.train.numbers)
+    parts = shown(split(names, test_share=test_share, validation_share=validation_share, seed=seed))
+    assert sorted(name for part in parts.values() for name in part) == sorted(set(names))
+    assert len(parts["test"]) == np.ceil(test_share * len(set(names)))
+
+
+def test_the_draw_depends_on_the_seed_alone_not_on_the_photos() -> None:
+    few, many = [f"{i}" for i in range(50)], [f"{i % 50}" for i in range(170)]
+    assert shown(split(few, seed=1)) == shown(split(many, seed=1)) != shown(split(few, seed=2))
+
+
+def test_dogs_whose_number_is_a_multiple_of_five() -> None:
+    parts = shown(split([f"{i}" for i in range(137)], by="pattern", test_pattern="[05]$"))
+    assert parts["test"] == {f"{i}" for i in range(0, 137, 5)}
+    assert len(parts["validation"]) == 11  # a tenth of the 109 others, rounded up
+
+
+def test_by_column() -> None:
+    names, column = ["a", "a", "b", "c", "d"], ["train", "Train", "val", "test", "test"]
+    assert shown(split(names, column, by="column")) == {"train": {"a"}, "validation": {"b"}, "test": {"c", "d"}}
+    parts = shown(split(["a", "b", "c"], ["train", "train", "test"], by="column", validation_share=0.5))
+    assert parts["test"] == {"c"}
+    assert len(parts["validation"]) == 1
+
+
+def test_a_column_that_is_not_used_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "hedged"):
+        split(["a", "b", "c", "d"], ["train", "train", "test", "test"])
+    assert 'set data.split = "column"' in caplog.text
+
+
+def test_broken_photos_are_in_no_part() -> None:
+    parts = split(["a", "a", "b", "b", "c", "c"], broken=(0, 3), test_share=0.3, validation_share=0.3)
+    found = [*parts.train.paths, *(parts.validation.paths if parts.validation else ()), *parts.test["test"].paths]
+    assert sorted(path.stem for path in found) == ["1", "2", "4", "5"]
 
 
 @pytest.mark.parametrize(
-    ("n_digits", "train", "seen", "unseen"),
+    ("names", "parts", "rule", "words"),
     [
-        (2, (70, 1428), (70, 142), (30, 333)),
-        (3, (700, 142), (100, 100), (100, 100)),
-        (6, (1000, 100), (100, 100), (100, 100)),
+        (["a", "a"], None, {}, "leaves no photo to train on"),
+        (["a", "b"], None, {"by": "pattern", "test_pattern": "z"}, "no photo to test .*data.test_pattern = 'z'"),
+        (["a", "b"], None, {"by": "pattern", "test_pattern": "("}, "no regular expression"),
+        (["a", "b"], None, {"by": "column"}, "there is none"),
+        (["a", "b"], ["train", "probe"], {"by": "column"}, "says 'probe', expected one of train"),
+        (["a", "a", "b"], ["train", "test", "test"], {"by": "column"}, "a has photos in train and in test"),
     ],
 )
-def test_sizes_by_number_are_the_paper_s(
-    train_digits: Digits,
-    test_digits: Digits,
-    n_digits: int,
-    train: tuple[int, int],
-    seen: tuple[int, int],
-    unseen: tuple[int, int],
-) -> None:
-    parts = ndigit_splits(train_digits, test_digits, n_digits, "number")
-    assert [size(parts.train), size(parts.test["seen"]), size(parts.test["unseen"])] == [train, seen, unseen]
-    assert len(parts.test["all"]) == len(parts.test["seen"]) + len(parts.test["unseen"])
-
-
-@pytest.mark.parametrize("n_digits", [1, 2, 3, 18])
-def test_unseen_numbers_are_never_trained_on(train_digits: Digits, test_digits: Digits, n_digits: int) -> None:
-    parts = ndigit_splits(train_digits, test_digits, n_digits, "number", sizes=SMALL, holdout=0.2)
-    assert parts.validation is not None
-    trained = set(parts.train.numbers.tolist())
-    assert set(parts.test["seen"].numbers.tolist()) <= trained
-    assert set(parts.validation.numbers.tolist()) <= trained
-    assert not trained & set(parts.test["unseen"].numbers.tolist())
-    union = parts.test["all"]
-    assert union.labels.equal(torch.cat([parts.test["seen"].labels, parts.test["unseen"].labels]))
-
-
-@pytest.mark.parametrize("split", ["instance", "number"])
-def test_no_digit_of_validation_is_in_training(blank_digits: Digits, split: Split) -> None:
-    parts = ndigit_splits(blank_digits, blank_digits, 2, split, holdout=0.4, sizes=SMALL)
-    assert parts.validation is not None
-    trained, validated = (
-        set(images.clean()[:, 0, ::28].flatten().tolist()) for images in (parts.train, parts.validation)
-    )
-    assert (len(trained), len(validated)) == (30, 20)
-    assert not trained & validated
-
-
-def test_test_images_are_of_test_digits(train_digits: Digits, test_digits: Digits) -> None:
-    parts = ndigit_splits(train_digits, test_digits, 2, "number", sizes=SMALL)
-    assert parts.validation is None
-    assert parts.train.digits.images.equal(train_digits.images)
-    assert all(images.digits is test_digits for images in parts.test.values())
-
-
-def test_one_digit_images_are_never_repeated(train_digits: Digits, test_digits: Digits) -> None:
-    parts = ndigit_splits(train_digits, test_digits, 1)
-    for images in (parts.train, parts.test["instance"]):
-        assert len(set(images.image_ids.flatten().tolist())) == len(images)
-        assert images.n_classes == 10
-
-
-def test_the_seed_decides(train_digits: Digits, test_digits: Digits) -> None:
-    first, again, other = (
-        ndigit_splits(train_digits, test_digits, 2, "number", seed=seed, holdout=0.1, sizes=SMALL) for seed in (3, 3, 4)
-    )
-    assert first.train.clean().equal(again.train.clean())
-    assert first.test["all"].image_ids.equal(again.test["all"].image_ids)
-    assert not first.train.numbers.equal(other.train.numbers)
-
-
-def test_impossible_splits_are_refused(train_digits: Digits, test_digits: Digits) -> None:
-    with pytest.raises(ValueRangeError, match="instance"):
-        ndigit_splits(train_digits, test_digits, split="digit")  # type: ignore[arg-type]
-    with pytest.raises(ValueRangeError, match="holdout"):
-        ndigit_splits(train_digits, test_digits, holdout=1.0)
-    with pytest.raises(ValueRangeError, match="n_digits"):
-        ndigit_splits(train_digits, test_digits, n_digits=0)
-    with pytest.raises(DataError, match="lack one of the labels"):
-        ndigit_splits(train_digits, test_digits, holdout=0.001)
-    with pytest.raises(ValueRangeError, match="per_class"):
-        SplitSizes(test=99)
+def test_rules_that_leave_nothing(names: list[str], parts: list[str] | None, rule: dict[str, Any], words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        split(names, parts, **rule)

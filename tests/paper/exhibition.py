@@ -18,7 +18,7 @@ from hedged.paper.catalogue import exhibit
 from hedged.paper.exhibits import Figure
 from hedged.paper.measurements import Cell
 from hedged.paper.shelf import Need, Shelf
-from hedged.report.plane import Array
+from hedged.plots.plane import Array
 from hedged.training import Config
 
 

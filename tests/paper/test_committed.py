@@ -10,12 +10,12 @@ import pytest
 from PIL import Image
 
 from hedged import Embedder
-from hedged.embedder import shipped_models
 from hedged.errors import RunError
+from hedged.evaluation.reference import TABLES, TableName, find_cell
+from hedged.models import shipped_models
 from hedged.paper import catalogue, dataset
 from hedged.paper.catalogue import exhibit
 from hedged.paper.claims.exhibit import CLAIMS
-from hedged.paper.numbers import TABLES, TableName, find_cell
 from hedged.paper.page import ACCURACIES, CORRELATIONS, is_met, load_cells, main_cells
 from hedged.paper.recipe import recipe
 from hedged.paper.tables import Table

@@ -13,10 +13,10 @@ from matplotlib.text import Annotation
 from paper.exhibition import Exhibition, ellipses_of, has_ellipses
 
 from hedged.evaluation import CONDITIONS
+from hedged.evaluation.space import DRAWN, Space
 from hedged.paper import drawing, embedded_images, embeddings_3d, embeddings_mog, kl_ellipsoids
 from hedged.paper.recipe import recipe
-from hedged.report.plane import Array, one_of_each
-from hedged.report.space import DRAWN, Space
+from hedged.plots.plane import Array, one_of_each
 
 
 def test_ellipses_of_the_same_images_clean_and_corrupt(exhibition: Exhibition) -> None:

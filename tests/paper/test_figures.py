@@ -9,7 +9,7 @@ from PIL import Image
 
 from hedged.paper import catalogue
 from hedged.paper.catalogue import exhibit
-from hedged.paper.style import FULL, SMALL
+from hedged.plots.style import FULL, SMALL
 
 FIGURES = [name for name in catalogue.FIGURES if not exhibit(name).needs_photos]  # those: test_pets.py
 COUNTS = {

@@ -11,7 +11,7 @@ from paper.exhibition import Exhibition
 from hedged.metrics import axis_alignment, mean_run_length, run_lengths, shared_digit_count
 from hedged.paper import centroids, number_line
 from hedged.paper.recipe import recipe
-from hedged.paper.style import digit_colour, ink_on
+from hedged.plots.style import digit_colour, ink_on
 
 
 def test_every_class_is_a_digit_at_its_centroid(exhibition: Exhibition) -> None:

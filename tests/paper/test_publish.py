@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from paper.pretended import write_table
 
-from hedged.embedder import MODELS
+from hedged.models.embedder import MODELS
 from hedged.paper import four_d, kl
 from hedged.paper.page import load_cells
 from hedged.paper.shelf import Shelf
@@ -54,7 +54,9 @@ def test_whole_tables_pictures_a_page_and_models_are_published(made: Path, tmp_p
     assert page.count("## The demo") == 1
     for model in MODELS.iterdir():
         for file in model.iterdir():
-            assert (root / "src" / "hedged" / "models" / model.name / file.name).read_bytes() == file.read_bytes()
+            assert (
+                root / "src" / "hedged" / "models" / "shipped" / model.name / file.name
+            ).read_bytes() == file.read_bytes()
 
 
 def test_what_is_not_whole_or_of_another_recipe_is_left_out_and_what_was_there_before_is_removed(

@@ -9,9 +9,9 @@ import pytest
 from paper.pretended import write_table
 
 from hedged.errors import ConfigError, RunError
+from hedged.evaluation.reference import TABLES, PaperCell
 from hedged.paper import kl, uncertainty_correlation
 from hedged.paper.catalogue import exhibit
-from hedged.paper.numbers import TABLES, PaperCell
 from hedged.paper.page import load_cells
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf

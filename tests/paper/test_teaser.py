@@ -10,11 +10,11 @@ from paper.exhibition import Exhibition, has_ellipses
 
 from hedged.errors import DataError
 from hedged.evaluation import CONDITIONS
+from hedged.evaluation.images import images_of
+from hedged.evaluation.space import Space
 from hedged.metrics import Centroids
 from hedged.paper import embedded_images, teaser
 from hedged.paper.recipe import recipe
-from hedged.report.images import images_of
-from hedged.report.space import Space
 
 
 def grid() -> Centroids:

@@ -35,7 +35,7 @@ KILLS = 20
 def context() -> ForkServerContext:
     """Processes that start in a moment: what they need is imported once, in the process that they are copies of."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["faiss", "hedged.compiled.gaussians", "hedged.search"])
+    context.set_forkserver_preload(["faiss", "hedged.match._closed_form.loops.gaussians", "hedged.search"])
     return context
 
 

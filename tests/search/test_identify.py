@@ -21,8 +21,8 @@ from hedged.search import (
     Rows,
     Where,
 )
-from hedged.search.openness import Trials, fit, run_trials
-from hedged.search.templates import product
+from hedged.search.fusion import product
+from hedged.search.unknowns import Trials, fit, run_trials
 
 FUSIONS = [ProductFusion(), MixtureFusion(), NeighbourFusion(3)]
 CURVE = MatchCurve().requires_grad_(False)

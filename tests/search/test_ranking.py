@@ -12,7 +12,7 @@ from search.gallery import KINDS, embeddings
 from hedged.distributions import Distribution
 from hedged.match import match_logit, self_mismatch
 from hedged.search import Header
-from hedged.search.ranking import Candidates, rank, uncertainties
+from hedged.search.rerank import Candidates, rank, uncertainties
 from hedged.search.rows import pack
 
 

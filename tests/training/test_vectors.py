@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from vectors import SIZE, write_vectors
 
 from hedged.data import Features
-from hedged.embedder import Embedder
 from hedged.errors import ConfigError
 from hedged.evaluation import Evaluation
+from hedged.models import Embedder
 from hedged.training import Config, build_data, load_config, train
 from hedged.training.build import build_parts
 from hedged.training.checkpoint import save_checkpoint

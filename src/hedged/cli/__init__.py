@@ -11,8 +11,8 @@ import typer
 
 from hedged import __version__
 from hedged.cli import bench, calibrate, data, demo, embed, evaluate, identify, index, match, paper, search, train
-from hedged.cli.failures import EXIT_CODE, Verbs
-from hedged.cli.output import log_to_stderr
+from hedged.cli._failures import EXIT_CODE, Verbs
+from hedged.cli._output import log_to_stderr
 
 app = typer.Typer(
     cls=Verbs,

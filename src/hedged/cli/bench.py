@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hedged.cli.output import Json, examples, print_json, print_table
+from hedged.cli._output import Json, examples, print_json, print_table
 
 EXAMPLES = examples("hedged bench --quick", "hedged bench matching --json", "hedged bench --out results/benchmarks")
 
@@ -28,8 +28,8 @@ def bench(
     Each line says what was measured, what was asked of it, and whether that holds here. Measure on a machine that
     does nothing else.
     """
-    from hedged.benchmarks.run import GROUPS, lines, lines_apart, rows, write
-    from hedged.cli.output import LOGGER
+    from hedged.bench.run import GROUPS, lines, lines_apart, rows, write
+    from hedged.cli._output import LOGGER
 
     measured = []
     for each in GROUPS if group == "all" else (group,):

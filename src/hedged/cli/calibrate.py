@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hedged.cli.decisions import print_calibration
-from hedged.cli.output import Json, examples, print_json
-from hedged.cli.runs import Run, load_embedder, load_run
+from hedged.cli._decisions import print_calibration
+from hedged.cli._output import Json, examples, print_json
+from hedged.cli._runs import Run, load_embedder, load_run
 from hedged.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
-    from hedged.calibrating import Source
     from hedged.decisions import Abstention, Aims
+    from hedged.evaluation.calibrating import Source
 
 EXAMPLES = examples(
     "hedged calibrate runs/first",
@@ -66,8 +66,8 @@ def calibrate(
     does better on identities held out in turn), the threshold for a false-match rate, and when to abstain. Writes
     RUN/calibration.json, which `match`, `search` and `identify` then use, and a picture, RUN/reliability.png.
     """
-    from hedged.calibrating import PICTURE, save_calibration
     from hedged.decisions import calibrate as find
+    from hedged.evaluation.calibrating import PICTURE, save_calibration
 
     if pairs and corrupt:
         raise ConfigError("--corrupt is for the run's own images and --pairs for others: give one of them")
@@ -110,9 +110,9 @@ def _costs(text: str) -> Abstention:
 
 def _source(run: Path, pairs: Path | None, images: Path | None, corrupt: bool) -> tuple[Source, str]:
     """Scored pairs, and the fingerprint of the model that scored them."""
-    from hedged.calibrating import pairs_of_list, pairs_of_run
     from hedged.data import read_pairs
-    from hedged.embedder import SHIPS
+    from hedged.evaluation.calibrating import pairs_of_list, pairs_of_run
+    from hedged.models.embedder import SHIPS
 
     if str(run).startswith(SHIPS):
         raise RunError(f"{run} ships with hedged, and its folder is not written to: calibrate a copy of it")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hedged.cli.output import Force, Json, examples, print_json, print_table, refuse_overwriting
+from hedged.cli._output import Force, Json, examples, print_json, print_table, refuse_overwriting
 from hedged.errors import DataError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def ndigit(
     if there is a --holdout, and the test sets: instance, or seen, unseen and all. MNIST is found in the cache, else
     fetched; HEDGED_CACHE names another place for it.
     """
-    from hedged.cli.ndigit_files import write_index, write_preview
+    from hedged.cli._ndigit_files import write_index, write_preview
 
     for path in (out, preview):
         refuse_overwriting(path, force)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hedged.cli.output import Json, examples, print_json
+from hedged.cli._output import Json, examples, print_json
 
 EXAMPLES = examples("hedged demo", "hedged demo --offline --out runs/no-network")
 
@@ -28,8 +28,8 @@ def demo(
     on clean and corrupt images beside the paper's numbers, and shown in DIR/report.html; the numbers are in
     DIR/metrics.json. Run again, it goes on where it was stopped, or measures the finished run once more.
     """
-    from hedged.cli.scores import print_scores
-    from hedged.demo import run_demo
+    from hedged.cli._scores import print_scores
+    from hedged.evaluation.demo import run_demo
 
     folder = out or Path("runs/demo-offline" if offline else "runs/demo")
     results = run_demo(folder, offline)

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hedged.cli.columns import check_layout, columns_of, write_columns
-from hedged.cli.output import LOGGER, Force, Json, examples, print_json, refuse_overwriting
-from hedged.cli.runs import Model, load_embedder
-from hedged.cli.vectors import read_rows, takes_vectors
+from hedged.cli._columns import check_layout, columns_of, write_columns
+from hedged.cli._output import LOGGER, Force, Json, examples, print_json, refuse_overwriting
+from hedged.cli._runs import Model, load_embedder
+from hedged.cli._vectors import read_rows, takes_vectors
 from hedged.errors import DataError
 
 if TYPE_CHECKING:
     from hedged.distributions import Distribution
-    from hedged.embedder import Embedder
+    from hedged.models import Embedder
 
 EXAMPLES = examples(
     "hedged embed runs/demo a.png b.png --out two.npz",
@@ -81,8 +81,8 @@ def files_of(path: Path) -> list[Path]:
 
 def _embed(embedder: Embedder, paths: list[Path], skip_broken: bool) -> tuple[Distribution, list[Path]]:
     """The embeddings of all files that can be decoded, and which these are; all that cannot are named together."""
+    from hedged._progress import progress
     from hedged.distributions import concatenate
-    from hedged.progress import progress
 
     embedded: list[tuple[Distribution, list[Path]]] = []
     broken: list[str] = []

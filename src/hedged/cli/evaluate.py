@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hedged.cli.output import Json, examples, print_json
-from hedged.cli.pairs import evaluate_pairs
-from hedged.cli.runs import Run, load_run
+from hedged.cli._output import Json, examples, print_json
+from hedged.cli._pairs import evaluate_pairs
+from hedged.cli._runs import Run, load_run
 from hedged.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def evaluate(
     on, at a threshold that was chosen on the validation identities; `--pairs` does only that, for the pairs you list,
     into RUN/metrics-pairs.json.
     """
-    from hedged.cli.scores import print_scores
-    from hedged.demo import measure
+    from hedged.cli._scores import print_scores
+    from hedged.evaluation.demo import measure
 
     config, embedder = load_run(run)
     if pairs:

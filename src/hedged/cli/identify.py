@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hedged.cli.output import Json, examples, print_json, print_table
-from hedged.cli.runs import Model, load_embedder
-from hedged.cli.stores import Images, StoreName, Wheres, check_model, embedded, filters, inputs_of
+from hedged.cli._output import Json, examples, print_json, print_table
+from hedged.cli._runs import Model, load_embedder
+from hedged.cli._stores import Images, StoreName, Wheres, check_model, embedded, filters, inputs_of
 
 if TYPE_CHECKING:
     from hedged.decisions import Decider

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hedged.cli.output import Json, examples, print_json, print_table
-from hedged.cli.runs import Model, load_embedder
-from hedged.cli.stores import Images, Inputs, StoreName, Wheres, check_model, embedded, filters, inputs_of, name_of
-from hedged.cli.tables import Told, read_table
+from hedged.cli._output import Json, examples, print_json, print_table
+from hedged.cli._runs import Model, load_embedder
+from hedged.cli._stores import Images, Inputs, StoreName, Wheres, check_model, embedded, filters, inputs_of, name_of
+from hedged.cli._tables import Told, read_table
 from hedged.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from hedged.distributions import Distribution
-    from hedged.embedder import Embedder
+    from hedged.models import Embedder
     from hedged.search import Rows, Store
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hedged.cli.output import Json, examples, print_json, print_table
-from hedged.cores import cores
+from hedged._parallel import cores
+from hedged.cli._output import Json, examples, print_json, print_table
 from hedged.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def run(
     what was interrupted is gone on with. `run all` makes everything, and DIR/README.md with all numbers beside the
     paper's; pets only with --data, the photos being yours to fetch.
     """
-    from hedged.files import make_folder
+    from hedged._files import make_folder
     from hedged.paper.page import write_page
     from hedged.paper.shelf import Shelf
     from hedged.paper.workers import fill

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hedged.cli.decisions import answer_as_json
-from hedged.cli.output import Json, examples, print_json, print_table
-from hedged.cli.runs import Model, load_embedder
-from hedged.cli.stores import (
+from hedged.cli._decisions import answer_as_json
+from hedged.cli._output import Json, examples, print_json, print_table
+from hedged.cli._runs import Model, load_embedder
+from hedged.cli._stores import (
     EF_SEARCH,
     CandidateCount,
     EfSearch,

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hedged.cli.output import examples
-from hedged.errors import ConfigError
+from hedged.cli._output import examples
 
 EXAMPLES = examples(
     "hedged train demo --out runs/first",
@@ -20,7 +19,7 @@ EXAMPLES = examples(
 def train(
     config: Annotated[
         str,
-        typer.Argument(metavar="CONFIG", help="A TOML file, or one that ships: demo, demo-offline, features, paper."),
+        typer.Argument(metavar="CONFIG", help="A TOML file, or one that ships: demo, features, paper, pets, …"),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="RUN", help="Folder for the run: config, log, weights.")],
     resume: Annotated[
@@ -49,11 +48,6 @@ def train(
 
 def _find(config: str) -> Path:
     """The file of that path, else the config that ships under that name."""
-    from hedged.demo import CONFIGS
+    from hedged.training import shipped_config
 
-    if Path(config).exists():
-        return Path(config)
-    shipped = {path.stem: path for path in sorted(CONFIGS.glob("*.toml"), key=lambda path: path.stem)}
-    if config not in shipped:
-        raise ConfigError(f"there is no config {config}: give a TOML file, or one that ships: {', '.join(shipped)}")
-    return shipped[config]
+    return Path(config) if Path(config).exists() else shipped_config(config)

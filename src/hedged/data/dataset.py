@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol, final
 
 from torch import Tensor
 
@@ -56,3 +57,18 @@ class Splits(Protocol):
 
     @property
     def test(self) -> Mapping[Any, Dataset]: ...
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What a training step sees: `images` float32 (B, C, H, W) in [0, 1] and `labels` int64 (B,)."""
+
+    images: Tensor
+    labels: Tensor
+
+
+class Batches(Protocol):
+    """The batches of a run. Each depends on the step alone, so that to resume is to ask for the next."""
+
+    def batch(self, step: int) -> Batch: ...

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hedged.data.randomness import Purpose, keyed
+from hedged.data.random import Purpose, keyed
 from hedged.errors import DataError, ValueRangeError
 
 Ids = NDArray[np.int64]

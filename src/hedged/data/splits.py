@@ -1,129 +1,102 @@
-"""The splits of N-digit MNIST: by instance (all numbers, new digits) and by number (new numbers too)."""
+"""Splits by identity: what is tested was never seen in training."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, final
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 
-from hedged.data.mnist import Digits
-from hedged.data.ndigit import MOST_DIGITS, NDigit, build_ndigit
-from hedged.data.randomness import Purpose, keyed
-from hedged.errors import DataError, ValueRangeError
+from hedged.data.random import Purpose, keyed
+from hedged.errors import DataError
 
-Split = Literal["instance", "number"]
-TestSet = Literal["instance", "seen", "unseen", "all"]
+Names = NDArray[np.str_]
+PARTS = {"train": "train", "training": "train", "test": "test", "val": "validation", "valid": "validation"}
+PARTS |= {"validation": "validation", "dev": "validation"}
+
+logger = logging.getLogger("hedged")
 
 
 @final
 @dataclass(frozen=True)
-class SplitSizes:
-    """Images in each part, and how many a class must have; the defaults are the paper's.
-
-    Every class of a part gets the same number of images, rounded down. When the classes are too many to get
-    `per_class` each, a part has fewer classes (as the test parts of the paper's 3-digit set).
+class SplitRule:
+    """Which identities are tested: a share drawn by `seed`, those in which a regular expression is found, or what the
+    column `split` says. Of the others a share is kept for validation, unless the column has such photos.
     """
 
-    train: int = 100_000
-    validation: int = 10_000
-    test: int = 10_000
-    per_class: int = 100
-
-    def __post_init__(self) -> None:
-        """Refuse sizes of which no pair of a class could be made."""
-        if self.per_class < 2 or min(self.train, self.validation, self.test) < self.per_class:
-            raise ValueRangeError(f"each part needs at least per_class images, per_class at least 2, got {self}")
+    by: Literal["share", "pattern", "column"] = "share"
+    test_share: float = 0.2
+    test_pattern: str = ""
+    validation_share: float = 0.1
+    seed: int = 0
 
 
-PAPER_SIZES = SplitSizes()
+def part_of_each(identities: Sequence[str] | Names, column: Sequence[str] | Names | None, rule: SplitRule) -> Names:
+    """The part of each item, given whom it shows and what the column `split` says, if there is one."""
+    names, labels = np.unique(np.array(identities, dtype=np.str_), return_inverse=True)
+    if rule.by == "column":
+        part = _by_column(column, names, labels)
+    else:
+        if column is not None:
+            logger.warning('the column "split" is not used: set data.split = "column" to go by it')
+        tested = _by_pattern(names, rule) if rule.by == "pattern" else _some(names, rule.test_share, rule.seed)
+        part = np.where(np.isin(names[labels], tested), "test", "train")
+    if rule.by == "column" and "validation" in part:
+        return part
+    rest = np.unique(names[labels[part == "train"]])
+    held_out = _some(rest, rule.validation_share, rule.seed, Purpose.HOLDOUT)
+    part = part.astype("<U10")
+    part[np.isin(names[labels], held_out)] = "validation"
+    return part
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class NDigitSplits:
-    """Parts of an N-digit set. `test` has "instance", or "seen", "unseen" and "all" (both together)."""
-
-    train: NDigit
-    validation: NDigit | None
-    test: Mapping[TestSet, NDigit]
+def _some(names: Names, share: float, seed: int, purpose: Purpose = Purpose.CLASSES) -> Names:
+    """A share of the identities, at least one if it is not 0; the same for the same names, whatever their photos."""
+    return keyed(seed, purpose).permutation(names)[: math.ceil(share * len(names))]
 
 
-def ndigit_splits(
-    train: Digits,
-    test: Digits,
-    n_digits: int = 2,
-    split: Split = "instance",
-    seed: int = 0,
-    holdout: float = 0.0,
-    sizes: SplitSizes = PAPER_SIZES,
-) -> NDigitSplits:
-    """Compose the training, validation and test parts of N-digit MNIST.
-
-    "instance" has the same numbers in all parts, of different digits. "number" trains on 70 % of the numbers
-    and tests on those (seen) and on the others (unseen). With a `holdout`, that share of the training digits
-    is set apart first: validation is composed of them alone and has numbers of the training part.
-
-    >>> from hedged.data import offline_digits
-    >>> small = SplitSizes(train=1_400, test=900, per_class=9)
-    >>> parts = ndigit_splits(offline_digits("train"), offline_digits("test"), split="number", sizes=small)
-    >>> {name: (images.n_classes, len(images)) for name, images in parts.test.items()}
-    {'seen': (70, 840), 'unseen': (30, 900), 'all': (100, 1740)}
-    """
-    if split not in ("instance", "number"):
-        raise ValueRangeError(f'split must be "instance" or "number", got {split!r}')
-    trained, unseen = _choose_numbers(n_digits, split, seed, sizes)
-    # By instance all classes are tested, however few images each has; two still make a pair.
-    least = 2 if split == "instance" else sizes.per_class
-    tested, validated = trained[: sizes.test // least], trained[: sizes.validation // least]
-    rest, held_out = _hold_out(train, holdout, seed)
-
-    def compose(digits: Digits, numbers: Sequence[int], images: int, purpose: Purpose) -> NDigit:
-        samples = min(images // len(numbers), _distinct(digits, n_digits))
-        return build_ndigit(digits, n_digits, numbers, samples, keyed(seed, purpose))
-
-    seen = compose(test, tested, sizes.test, Purpose.SEEN)
-    return NDigitSplits(
-        train=compose(rest, trained, sizes.train, Purpose.TRAIN),
-        validation=compose(held_out, validated, sizes.validation, Purpose.VALIDATION) if holdout else None,
-        test=_both(seen, compose(test, unseen, sizes.test, Purpose.UNSEEN)) if unseen else {"instance": seen},
-    )
+def _by_pattern(names: Names, rule: SplitRule) -> Names:
+    pattern = compile_pattern("data.test_pattern", rule.test_pattern)
+    return names[[pattern.search(str(name)) is not None for name in names]]
 
 
-def _both(seen: NDigit, unseen: NDigit) -> dict[TestSet, NDigit]:
-    union = NDigit(seen.digits, torch.cat([seen.image_ids, unseen.image_ids]))
-    return {"seen": seen, "unseen": unseen, "all": union}
+def compile_pattern(key: str, text: str, groups: int = 0) -> re.Pattern[str]:
+    """A regular expression of a config, with so many groups if any are wanted."""
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise DataError(f"{key} = {text!r} is no regular expression: {error}") from error
+    if groups and pattern.groups != groups:
+        raise DataError(
+            f"{key} = {text!r} has {pattern.groups} groups, expected one, in brackets, around the name: "
+            r"such as '^([^_]+)_'"
+        )
+    return pattern
 
 
-def _choose_numbers(n_digits: int, split: Split, seed: int, sizes: SplitSizes) -> tuple[list[int], list[int]]:
-    """Numbers to train on and numbers never to train on, in random order."""
-    if not 1 <= n_digits <= MOST_DIGITS:
-        raise ValueRangeError(f"n_digits must be from 1 to {MOST_DIGITS}, got {n_digits}")
-    total = 10**n_digits
-    share = total if split == "instance" else total * 7 // 10
-    trained = min(share, sizes.train // sizes.per_class)
-    unseen = min(total - share, sizes.test // sizes.per_class)
-    numbers = keyed(seed, Purpose.CLASSES).choice(total, trained + unseen, replace=False).tolist()
-    return numbers[:trained], numbers[trained:]
+def _by_column(column: Sequence[str] | Names | None, names: Names, labels: NDArray[np.intp]) -> Names:
+    if column is None:
+        raise DataError('data.split = "column" needs a file with a column "split": there is none')
+    unknown = sorted({str(part) for part in column if part.lower() not in PARTS})
+    if unknown:
+        raise DataError(f'the column "split" says {unknown[0]!r}, expected one of {", ".join(PARTS)}')
+    part = np.array([PARTS[name.lower()] for name in column])
+    seen: dict[int, str] = {}
+    for label, name in zip(labels.tolist(), part.tolist(), strict=True):
+        if seen.setdefault(label, name) != name:
+            raise DataError(
+                f"{names[label]} has photos in {seen[label]} and in {name}: a test says something of new identities "
+                'only if none of them was trained on. Correct the column "split"'
+            )
+    return part
 
 
-def _hold_out(digits: Digits, share: float, seed: int) -> tuple[Digits, Digits]:
-    """Set apart the same share of each label: the rest, and what was held out."""
-    if not 0 <= share < 1:
-        raise ValueRangeError(f"holdout must be a share of the training digits in [0, 1), got {share}")
-    generator, labels = keyed(seed, Purpose.HOLDOUT), digits.labels.numpy()
-    held = torch.zeros(len(labels), dtype=torch.bool)
-    for label in range(10):
-        ids = generator.permutation(np.flatnonzero(labels == label))
-        held[torch.from_numpy(ids[: round(share * len(ids))])] = True
-    return digits.subset(~held), digits.subset(held)
-
-
-def _distinct(digits: Digits, n_digits: int) -> int:
-    """How many different images every class can have: with one digit, no more than the rarest digit has."""
-    rarest = int(digits.labels.bincount(minlength=10).min())
-    if not rarest:
-        raise DataError(f"these {len(digits)} digits ({digits.source}) lack one of the labels 0 to 9")
-    return int(rarest**n_digits)  # for mypy, an int to the power of an int may be a float
+def split_advice(rule: SplitRule) -> str:
+    if rule.by == "pattern":
+        return f"data.test_pattern = {rule.test_pattern!r} is to be found in some identities and not in others"
+    return "it needs at least two identities, and three with a validation part"

@@ -9,7 +9,7 @@ from typing import NamedTuple, final
 import numpy as np
 from scipy.special import expit
 
-from hedged.decisions.calibration import Calibrator, Isotonic, Temperature
+from hedged.decisions.calibrators import Calibrator, Isotonic, Temperature
 from hedged.decisions.pairs import Floats, ScoredPairs, folds
 from hedged.errors import DataError
 from hedged.metrics import Reliability, brier_score, negative_log_likelihood, reliability

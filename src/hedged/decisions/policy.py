@@ -10,7 +10,7 @@ from typing import NamedTuple, final
 import numpy as np
 from scipy.special import expit, logit
 
-from hedged.decisions.calibration import Calibrator, base_rate_shift
+from hedged.decisions.calibrators import Calibrator, base_rate_shift
 from hedged.decisions.pairs import Flags, Floats, ScoredPairs
 from hedged.errors import ValueRangeError
 

@@ -7,13 +7,13 @@ from typing import final
 import torch
 from torch import Tensor
 
-from hedged.curve import MatchCurve
 from hedged.distributions import Distribution
 from hedged.errors import ValueRangeError
 from hedged.losses.likelihood import cross_entropy
 from hedged.losses.pair_loss import PairLoss
 from hedged.losses.selection import AllPairs, PairSelection
-from hedged.match import distance
+from hedged.match import MatchCurve
+from hedged.match.estimators import distance
 
 
 @final

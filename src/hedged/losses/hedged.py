@@ -7,16 +7,15 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from hedged.curve import MatchCurve
 from hedged.distributions import Distribution, Gaussian, Mixture, Point
 from hedged.errors import ShapeError, ValueRangeError
-from hedged.expansion import is_tabulated
 from hedged.losses.contrastive import SoftContrastiveLoss
 from hedged.losses.likelihood import Likelihood, Marginal
 from hedged.losses.pair_loss import PairLoss
 from hedged.losses.selection import AllPairs, PairSelection, pairs_of
-from hedged.match import ClosedForm
-from hedged.pairwise import summed_costs
+from hedged.match import ClosedForm, MatchCurve
+from hedged.match._closed_form.batch_loss import summed_costs
+from hedged.match._closed_form.expansion import is_tabulated
 
 # Of the squared distance of two of a kind, what their variances are to account for. The rest is between any two, and
 # the match curve has it: variances that account for all of it make matches less accurate (docs/recipe.md).

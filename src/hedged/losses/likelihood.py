@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from hedged.curve import MatchCurve
 from hedged.distributions import Distribution
-from hedged.match import CLOSED_FORM, Estimator, match_logit, sampled_logits
+from hedged.match import CLOSED_FORM, Estimator, MatchCurve, match_logit
+from hedged.match.estimators import sampled_logits
 
 
 class Likelihood(ABC):

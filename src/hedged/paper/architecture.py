@@ -14,15 +14,15 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Polygon
 from matplotlib.text import Text
 
 from hedged.data import build_ndigit, offline_digits
-from hedged.data.ndigit import side_by_side
-from hedged.data.occlusion import cover
-from hedged.expansion import expand
+from hedged.data.ndigit.dataset import side_by_side
+from hedged.data.ndigit.occlusion import cover
+from hedged.match._closed_form.expansion import expand
 from hedged.paper.drawing import Pixels, ellipses, thumbnail
 from hedged.paper.exhibits import Figure
 from hedged.paper.shelf import Shelf
-from hedged.paper.style import FULL, HEDGED, INK, MIXTURE, POINT, SMALL, TEXT
-from hedged.report.canvas import FAINT, MUTED
-from hedged.report.plane import Array
+from hedged.plots.canvas import FAINT, MUTED
+from hedged.plots.plane import Array
+from hedged.plots.style import FULL, HEDGED, INK, MIXTURE, POINT, SMALL, TEXT
 from hedged.training import Config
 
 Place = tuple[float, float]

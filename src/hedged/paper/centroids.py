@@ -8,15 +8,15 @@ from typing import final
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from hedged.evaluation.space import Space
 from hedged.metrics import Centroids, axis_alignment
 from hedged.paper.drawing import square_view
 from hedged.paper.exhibits import Figure
 from hedged.paper.measurements import Cell
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
-from hedged.paper.style import SMALL, digit_colour, ink_on, labels, letters, panels, title
-from hedged.report.canvas import FAINT
-from hedged.report.space import Space
+from hedged.plots.canvas import FAINT
+from hedged.plots.style import SMALL, digit_colour, ink_on, labels, letters, panels, title
 from hedged.training import Config
 
 ROWS = {"Point embedding": "point", "Hedged embedding": "mog-1"}

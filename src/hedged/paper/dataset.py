@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
+from hedged._files import write_json
 from hedged.data import NDigitSplits
 from hedged.errors import ConfigError
-from hedged.files import write_json
 from hedged.paper.exhibits import Exhibit, Only
 from hedged.paper.measurements import Cell
 from hedged.paper.recipe import recipe

@@ -13,11 +13,11 @@ from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection  # typ
 from numpy.typing import NDArray
 
 from hedged.evaluation import CONDITIONS, Condition
+from hedged.evaluation.space import DRAWN, MARGIN, Space
 from hedged.metrics import Centroids
-from hedged.paper.style import COLOURS, INK, SMALL
-from hedged.report.canvas import FAINT, MUTED
-from hedged.report.plane import Array, Plane
-from hedged.report.space import DRAWN, MARGIN, Space
+from hedged.plots.canvas import FAINT, MUTED
+from hedged.plots.plane import Array, Plane
+from hedged.plots.style import COLOURS, INK, SMALL
 
 Pixels = NDArray[np.uint8]
 

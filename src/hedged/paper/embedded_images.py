@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from hedged.evaluation import Condition, Evaluation
+from hedged.evaluation.images import images_of
+from hedged.evaluation.space import Space
 from hedged.paper.drawing import TILE, ellipses, numbers, square_view, thumbnail
 from hedged.paper.exhibits import Figure
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
-from hedged.paper.style import COLOURS, FULL, INK, TEXT, letters, panels, title
 from hedged.paper.teaser import HIDDEN, VISIBLE, hidden_ink
-from hedged.report.images import images_of
-from hedged.report.plane import Array
-from hedged.report.space import Space
+from hedged.plots.plane import Array
+from hedged.plots.style import COLOURS, FULL, INK, TEXT, letters, panels, title
 from hedged.training import Config
 
 DEVIATIONS = 3

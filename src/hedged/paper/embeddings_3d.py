@@ -9,13 +9,13 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from hedged.evaluation import CONDITIONS
+from hedged.evaluation.space import Space
 from hedged.paper.drawing import cube_view, ellipsoids
 from hedged.paper.exhibits import Figure
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
-from hedged.paper.style import COLOURS, letters, panels, title
-from hedged.report.plane import one_of_each
-from hedged.report.space import Space
+from hedged.plots.plane import one_of_each
+from hedged.plots.style import COLOURS, letters, panels, title
 from hedged.training import Config
 
 DRAWN = 60  # ellipsoids: as many as can be told apart

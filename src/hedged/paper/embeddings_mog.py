@@ -8,12 +8,12 @@ from typing import final
 from matplotlib.figure import Figure as Canvas
 
 from hedged.evaluation import CONDITIONS
+from hedged.evaluation.space import Space
 from hedged.paper.drawing import cloud_panel
 from hedged.paper.exhibits import Figure
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
-from hedged.paper.style import letters, panels, title
-from hedged.report.space import Space
+from hedged.plots.style import letters, panels, title
 from hedged.training import Config
 
 IMAGES = 60  # of each panel: with four components, as many as can be told apart

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from matplotlib.figure import Figure as Canvas
 
-from hedged.data.splits import TestSet
+from hedged._files import write_atomically, write_json
+from hedged.data.ndigit.splits import TestSet
 from hedged.errors import ConfigError
-from hedged.files import write_atomically, write_json
 from hedged.paper.measurements import Cell
 from hedged.paper.shelf import Need, Shelf
 from hedged.training import Config

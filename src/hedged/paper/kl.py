@@ -1,6 +1,6 @@
 """The table of the KL term: β = 0 against β = 10⁻⁴."""
 
-from hedged.paper.numbers import TABLES
+from hedged.evaluation.reference import TABLES
 from hedged.paper.tables import Series, Table
 
 EXHIBIT = Table(

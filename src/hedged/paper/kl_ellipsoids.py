@@ -12,16 +12,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from hedged.evaluation import CONDITIONS, Condition, Evaluation
+from hedged.evaluation.report.curves import MARKERS
+from hedged.evaluation.space import Space
 from hedged.paper.drawing import cube_view, ellipsoids
 from hedged.paper.exhibits import Figure
 from hedged.paper.measurements import Cell
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
-from hedged.paper.style import COLOURS, FULL, INK, SMALL, calm, labels, letters, title
-from hedged.report.canvas import FAINT, MUTED
-from hedged.report.curves import MARKERS
-from hedged.report.plane import Array, one_of_each
-from hedged.report.space import Space
+from hedged.plots.canvas import FAINT, MUTED
+from hedged.plots.plane import Array, one_of_each
+from hedged.plots.style import COLOURS, FULL, INK, SMALL, calm, labels, letters, title
 from hedged.training import Config
 
 BETAS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)

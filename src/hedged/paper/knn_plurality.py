@@ -1,7 +1,7 @@
 """The table of plurality voting: clean and corrupt galleries, clean and corrupt probes."""
 
+from hedged.evaluation.reference import TABLES
 from hedged.paper import main_task
-from hedged.paper.numbers import TABLES
 from hedged.paper.tables import Table
 
 EXHIBIT = Table(

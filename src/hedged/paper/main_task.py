@@ -1,6 +1,6 @@
 """Table 1: verification and identification, point against hedged, 2 and 3 digits in 2 and 3 dimensions."""
 
-from hedged.paper.numbers import TABLES
+from hedged.evaluation.reference import TABLES
 from hedged.paper.tables import Series, Table
 
 SEEDS = 3

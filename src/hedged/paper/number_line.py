@@ -11,14 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from numpy.typing import NDArray
 
+from hedged.evaluation.space import Space
 from hedged.metrics import mean_run_length, run_lengths, shared_digit_count
 from hedged.paper.exhibits import Figure
 from hedged.paper.measurements import Cell
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
-from hedged.paper.style import INK, SMALL, TEXT, digit_colour, ink_on, panels
-from hedged.report.canvas import MUTED
-from hedged.report.space import Space
+from hedged.plots.canvas import MUTED
+from hedged.plots.style import INK, SMALL, TEXT, digit_colour, ink_on, panels
 from hedged.training import Config
 
 TRIALS = 4

@@ -8,10 +8,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from hedged.files import write_text
+from hedged._files import write_text
+from hedged.evaluation.reference import STEPS
 from hedged.paper.catalogue import CLAIMS, FIGURES, NAMES, TABLES, exhibit
 from hedged.paper.measurements import Cell
-from hedged.paper.numbers import STEPS
 from hedged.paper.shelf import PETS, Need, Shelf
 from hedged.paper.workers import together
 
@@ -123,7 +123,7 @@ def _told(shelf: Shelf) -> Iterator[str]:
         )
     if commits:
         yield f"* Trained at commit {', '.join(commits)}."
-    yield "* Settings: `src/hedged/configs/paper.toml`, chosen on held-out training digits (docs/recipe.md)."
+    yield "* Settings: `src/hedged/training/configs/paper.toml`, chosen on held-out training digits (docs/recipe.md)."
     yield ""
 
 
@@ -205,8 +205,8 @@ def _pets_section(folder: Path) -> Iterator[str]:
         f"{first['pets']} dogs of DogFaceNet that were not trained on, nor was a setting chosen on them; all pairs of "
         f"their {first['photos']:,} photos; the one threshold is the best on other dogs, also held out. A batch is of "
         f"{first['batch_size']} photos, a model trains for {first['steps']:,} steps. "
-        "Settings: `src/hedged/configs/pets.toml`, chosen on dogs held out of training (docs/recipe.md). The paper’s "
-        "numbers are of its own photos, a hundred times as many."
+        "Settings: `src/hedged/training/configs/pets.toml`, chosen on dogs held out of training (docs/recipe.md). The "
+        "paper’s numbers are of its own photos, a hundred times as many."
     )
     yield ""
     yield from _markdown(*rows([*cells, *load_cells(folder, f"{PETS}-variants")], PET_KEYS))

@@ -11,8 +11,8 @@ from matplotlib.ticker import MaxNLocator
 from scipy.special import logit
 
 from hedged.paper.pet_measurements import COLUMNS, FAINTEST, STRONGEST, BinsOfUncertainty, Spread
-from hedged.paper.style import HEDGED, POINT, SMALL, labels, letters, panels, title
-from hedged.report.canvas import FAINT, INK
+from hedged.plots.canvas import FAINT, INK
+from hedged.plots.style import HEDGED, POINT, SMALL, labels, letters, panels, title
 
 TICKS = (1, 5, 10, 15, 20)  # bins that are numbered
 ACCURACIES = 5  # that are numbered, at most

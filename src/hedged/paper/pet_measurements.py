@@ -9,13 +9,11 @@ from typing import Any, Self, final
 import numpy as np
 
 from hedged.data import Splits
-from hedged.decisions import Decisions, decide
-from hedged.decisions.verification import Array
-from hedged.embedder import Embedder
 from hedged.errors import DataError
-from hedged.evaluation import Evaluation
+from hedged.evaluation import Array, Decisions, Evaluation, decide
 from hedged.metrics import equal_count_bins, roc_auc
 from hedged.metrics.uncertainty import UncertaintyCurve
+from hedged.models import Embedder
 
 FAINTEST, STRONGEST, COLUMNS = -18.0, 6.0, 48  # log-odds of matches in a histogram; beyond counts at its ends
 

@@ -16,11 +16,11 @@ from typing import Any, final
 
 from matplotlib.figure import Figure as Canvas
 
-from hedged.decisions.verification import FIFTH
-from hedged.files import write_json
+from hedged._files import write_json
+from hedged.evaluation.reference import Model
+from hedged.evaluation.verification import FIFTH
 from hedged.paper.exhibits import Figure, Only
 from hedged.paper.measurements import Cell
-from hedged.paper.numbers import Model
 from hedged.paper.pet_drawing import draw
 from hedged.paper.pet_measurements import BinsOfUncertainty, PetMeasures
 from hedged.paper.recipe import head_of
@@ -133,7 +133,7 @@ class Pets(Figure):
 
 @cache
 def _file() -> Mapping[str, Mapping[str, Any]]:
-    return tomllib.loads(resources.files("hedged").joinpath("configs/pets.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(resources.files("hedged.training").joinpath("configs/pets.toml").read_text(encoding="utf-8"))
 
 
 EXHIBIT = Pets()

@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Any
 
 from hedged.errors import ValueRangeError
-from hedged.paper.numbers import Model
+from hedged.evaluation.reference import Model
 from hedged.training import Config, parse_config
 
 
@@ -33,7 +33,7 @@ def recipe(digits: int, dim: int, model: Model, seed: int = 0, **settings: Any) 
 
 @cache
 def _file() -> Mapping[str, Mapping[str, Any]]:
-    return tomllib.loads(resources.files("hedged").joinpath("configs/paper.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(resources.files("hedged.training").joinpath("configs/paper.toml").read_text(encoding="utf-8"))
 
 
 def head_of(model: Model) -> dict[str, Any]:

@@ -11,15 +11,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, final
 
+from hedged._files import write_json
 from hedged.data import Dataset, Splits
-from hedged.data.splits import Split, TestSet
-from hedged.embedder import DESCRIPTION, Embedder
+from hedged.data.ndigit.splits import Split, TestSet
 from hedged.errors import RunError
 from hedged.evaluation import Condition, Evaluation
-from hedged.files import write_json
+from hedged.evaluation.reference import Metric
 from hedged.metrics import Vote
+from hedged.models import Embedder
+from hedged.models.embedder import DESCRIPTION
 from hedged.paper.measurements import VERSION, Cell, measure, measure_sampled
-from hedged.paper.numbers import Metric
 from hedged.paper.pet_measurements import measure_pets
 from hedged.training import Config, build_data, train
 from hedged.training import checkpoint as checkpoints

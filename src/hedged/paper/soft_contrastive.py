@@ -9,16 +9,16 @@ from typing import final
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from hedged.data.splits import TestSet
+from hedged.data.ndigit.splits import TestSet
 from hedged.evaluation import Condition
+from hedged.evaluation.reference import TABLES, PaperCell
+from hedged.evaluation.report.curves import MARKERS
 from hedged.paper.exhibits import Figure
 from hedged.paper.measurements import Cell
-from hedged.paper.numbers import TABLES, PaperCell
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
-from hedged.paper.style import INK, POINT, TEXT, labels, letters, panels, title
-from hedged.report.canvas import FAINT
-from hedged.report.curves import MARKERS
+from hedged.plots.canvas import FAINT
+from hedged.plots.style import INK, POINT, TEXT, labels, letters, panels, title
 from hedged.training import Config
 
 # Three decades. A margin only sets a scale: the loss of M·z with margin M is M² times the loss of z with margin 1. It

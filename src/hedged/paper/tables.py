@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from hedged.data.splits import TestSet
+from hedged._files import write_json
+from hedged.data.ndigit.splits import TestSet
 from hedged.errors import ConfigError
-from hedged.files import write_json
+from hedged.evaluation.reference import PaperCell
 from hedged.paper.exhibits import Exhibit, Only
 from hedged.paper.measurements import Cell
-from hedged.paper.numbers import PaperCell
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import MAIN, SAMPLED, Measured, Need, Shelf
 from hedged.training import Config

@@ -13,19 +13,20 @@ from numpy.typing import NDArray
 
 from hedged.errors import DataError
 from hedged.evaluation import CONDITIONS, Condition, Evaluation
+from hedged.evaluation.images import images_of
+from hedged.evaluation.reference import Model
+from hedged.evaluation.report.panel import HALO
+from hedged.evaluation.space import Space
 from hedged.match import match_probability
 from hedged.metrics import Centroids
 from hedged.paper.drawing import ellipses, joined, numbers, square_view, thumbnail
 from hedged.paper.exhibits import Figure
 from hedged.paper.measurements import Cell
-from hedged.paper.numbers import Model
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
-from hedged.paper.style import COLOURS, HEDGED, INK, MIXTURE, TEXT, letters, panels, title
-from hedged.report.canvas import FAINT, HALO
-from hedged.report.images import images_of
-from hedged.report.plane import Array, one_of_each
-from hedged.report.space import Space
+from hedged.plots.canvas import FAINT
+from hedged.plots.plane import Array, one_of_each
+from hedged.plots.style import COLOURS, HEDGED, INK, MIXTURE, TEXT, letters, panels, title
 from hedged.training import Config
 
 MODELS: tuple[Model, ...] = ("point", "mog-2")

@@ -1,7 +1,7 @@
 """Table 2: does performance fall where η(x) is high? In closed form, and with the paper's samples ten times over."""
 
+from hedged.evaluation.reference import TABLES
 from hedged.paper import main_task
-from hedged.paper.numbers import TABLES
 from hedged.paper.shelf import SAMPLED
 from hedged.paper.tables import Series, Table
 

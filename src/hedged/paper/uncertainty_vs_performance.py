@@ -12,15 +12,15 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MultipleLocator
 
 from hedged.evaluation import Evaluation
+from hedged.evaluation.reference import TABLES, PaperCell
+from hedged.evaluation.report.curves import MARKERS
 from hedged.metrics import UncertaintyCurve
 from hedged.paper.exhibits import Figure
 from hedged.paper.measurements import Cell
-from hedged.paper.numbers import TABLES, PaperCell
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
-from hedged.paper.style import COLOURS, TEXT, labels, letters, panels, title
-from hedged.report.canvas import FAINT, MUTED
-from hedged.report.curves import MARKERS
+from hedged.plots.canvas import FAINT, MUTED
+from hedged.plots.style import COLOURS, TEXT, labels, letters, panels, title
 from hedged.training import Config
 
 # The panels, in the paper's order: AP clean, AP corrupt, KNN clean, KNN corrupt. Each is a cell of its table 2.

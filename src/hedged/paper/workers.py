@@ -16,11 +16,11 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from hedged._files import make_folder, write_json
+from hedged._progress import progress
 from hedged.data import load_mnist
 from hedged.errors import HedgedError, RunError
-from hedged.files import make_folder, write_json
 from hedged.paper.shelf import Need, Shelf
-from hedged.progress import progress
 from hedged.training import Config, build_data
 from hedged.training.data_config import ImagesConfig
 from hedged.training.journal import FILE as LOG

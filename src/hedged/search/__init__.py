@@ -2,6 +2,10 @@
 
 from hedged.search.embedded import EmbeddedIndex as EmbeddedIndex
 from hedged.search.first_stage import Plan as Plan
+from hedged.search.fusion import Fusion as Fusion
+from hedged.search.fusion import MixtureFusion as MixtureFusion
+from hedged.search.fusion import NeighbourFusion as NeighbourFusion
+from hedged.search.fusion import ProductFusion as ProductFusion
 from hedged.search.identify import Gallery as Gallery
 from hedged.search.identify import Identified as Identified
 from hedged.search.identify import Identifier as Identifier
@@ -19,9 +23,5 @@ from hedged.search.rows import Header as Header
 from hedged.search.rows import Rows as Rows
 from hedged.search.sqlite import SqliteStore as SqliteStore
 from hedged.search.store import Store as Store
-from hedged.search.templates import Fusion as Fusion
-from hedged.search.templates import MixtureFusion as MixtureFusion
-from hedged.search.templates import NeighbourFusion as NeighbourFusion
-from hedged.search.templates import ProductFusion as ProductFusion
 from hedged.search.where import Where as Where
 from hedged.search.where import parse_where as parse_where

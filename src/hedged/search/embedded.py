@@ -13,7 +13,7 @@ from hedged.errors import RunError
 from hedged.search.first_stage import FirstStage, Means, Plan
 from hedged.search.index import EF_SEARCH, Index
 from hedged.search.index_file import IndexFile, file_of, read_index_file, write_index_file
-from hedged.search.ranking import Candidates
+from hedged.search.rerank import Candidates
 from hedged.search.rows import Header, Keys, Packed
 from hedged.search.sqlite import SqliteStore, State
 from hedged.search.where import Filter

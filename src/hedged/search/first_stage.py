@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from hedged._parallel import share
 from hedged.errors import ConfigError, MissingDependencyError
 from hedged.search.rows import Keys
-from hedged.threads import share
 
 Means = NDArray[np.float32]
 Kind = Literal["exact", "hnsw", "ivf"]

@@ -12,13 +12,12 @@ import torch
 from scipy.special import expit, logsumexp
 from torch import Tensor
 
-from hedged.curve import MatchCurve
 from hedged.distributions import Distribution
 from hedged.errors import DataError, ShapeError, ValueRangeError
-from hedged.match import self_mismatch
-from hedged.search.openness import Scores, learn
+from hedged.match import MatchCurve, self_mismatch
+from hedged.search.fusion import Fusion, ProductFusion
 from hedged.search.store import Store
-from hedged.search.templates import Fusion, ProductFusion
+from hedged.search.unknowns import Scores, learn
 from hedged.search.where import Filter
 
 LogOdds = Callable[[Any], Any]  # from a model's log-odds of a match to calibrated ones
@@ -78,7 +77,7 @@ class Identified:
 class Identifier:
     """Tells of which identity of a gallery a probe is, or that it is of none.
 
-    P(none | x) is learnt from the gallery (hedged.search.openness), with `none_prior` the share of probes that are of
+    P(none | x) is learnt from the gallery (hedged.search.unknowns), with `none_prior` the share of probes that are of
     nobody there. The rest is shared among the identities in proportion to their odds of a match. Where the gallery is
     too small to learn from, the odds do it alone: P(none) = u / (u + (1 − u)/G · Σ_j odds_j).
     """

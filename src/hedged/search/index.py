@@ -12,7 +12,7 @@ from scipy.special import expit
 from hedged.distributions import Distribution
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.search.first_stage import Means
-from hedged.search.ranking import Candidates, rank, uncertainties
+from hedged.search.rerank import Candidates, rank, uncertainties
 from hedged.search.results import Hit
 from hedged.search.rows import KINDS, pack
 from hedged.search.store import Store

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from hedged._files import write_atomically
 from hedged.errors import HedgedError
-from hedged.files import write_atomically
 from hedged.search.first_stage import FirstStage, Plan
 from hedged.search.rows import Header, Keys, Packed
 from hedged.search.sqlite import State

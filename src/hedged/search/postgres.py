@@ -15,7 +15,7 @@ from hedged.errors import StoreError, ValueRangeError
 from hedged.search.first_stage import Means
 from hedged.search.index import EF_SEARCH, Index
 from hedged.search.postgres_server import Address, connect, make_tables, read_header, told
-from hedged.search.ranking import Candidates
+from hedged.search.rerank import Candidates
 from hedged.search.rows import Header, Keys, Packed, Rows, as_json
 from hedged.search.sql import SqlStore, keys_of
 from hedged.search.where import Filter, condition, tags

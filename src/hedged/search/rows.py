@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hedged.curve import MatchCurve
 from hedged.distributions import Distribution, Gaussian, Mixture, Point
 from hedged.errors import DataError, ShapeError
+from hedged.match import MatchCurve
 
 if TYPE_CHECKING:
-    from hedged.embedder import Embedder
+    from hedged.models import Embedder
 
 KINDS: Mapping[str, type[Distribution]] = {"point": Point, "gaussian": Gaussian, "mixture": Mixture}
 RESERVED = ("id", "label")  # a filter on them means the row's own

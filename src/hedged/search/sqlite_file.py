@@ -10,8 +10,8 @@ from dataclasses import astuple
 from pathlib import Path
 from urllib.parse import quote
 
+from hedged._files import write_atomically
 from hedged.errors import StoreError
-from hedged.files import write_atomically
 from hedged.search.rows import Header
 
 APPLICATION, VERSION = 0x68656467, 1  # "hedg" in the file's header, and the version of the tables below

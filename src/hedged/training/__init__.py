@@ -5,4 +5,6 @@ from hedged.training.build import build_ndigit as build_ndigit
 from hedged.training.config import Config as Config
 from hedged.training.config import load_config as load_config
 from hedged.training.config import parse_config as parse_config
+from hedged.training.config import shipped_config as shipped_config
+from hedged.training.config import shipped_configs as shipped_configs
 from hedged.training.loop import train as train

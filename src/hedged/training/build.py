@@ -8,8 +8,6 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from hedged.backbones import Frozen, FrozenHidden
-from hedged.curve import MatchCurve
 from hedged.data import (
     Augmentation,
     Batches,
@@ -33,7 +31,6 @@ from hedged.data import (
     open_features,
     open_photos,
 )
-from hedged.embedder import Embedder
 from hedged.errors import ConfigError
 from hedged.losses import (
     AllPairs,
@@ -47,7 +44,9 @@ from hedged.losses import (
     SampledPairs,
     SoftContrastiveLoss,
 )
-from hedged.match import ClosedForm, MonteCarlo
+from hedged.match import ClosedForm, MatchCurve, MonteCarlo
+from hedged.models import Embedder
+from hedged.models.backbones import Frozen, FrozenHidden
 from hedged.training.config import Config, LossConfig
 from hedged.training.data_config import FeaturesConfig, ImagesConfig
 

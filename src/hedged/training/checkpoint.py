@@ -10,8 +10,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from hedged._files import write_atomically
 from hedged.errors import RunError
-from hedged.files import write_atomically
 
 FORMAT = "1"
 FILE = "checkpoint.safetensors"

@@ -13,10 +13,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from hedged.architecture import Architecture, Network, Positive
 from hedged.errors import ConfigError
+from hedged.models import Architecture, Network
+from hedged.models.config import Positive
 from hedged.training.data_config import DataConfig, FeaturesConfig, ImagesConfig, NDigitConfig, Section, Seed
 
+CONFIGS = Path(__file__).parent / "configs"
 # Keys that came later: while they are at their default, a run is the same as before, and so is its fingerprint.
 LATER = (("train", "weight_decay"), ("loss", "means"), ("loss", "mutual_weight"), ("model", "mirrored"))
 UNHASHED = (("train", "log_every"), ("train", "checkpoint_every"), ("data", "path"))  # weights do not depend on these
@@ -146,6 +148,20 @@ class Config(Section):
                 "",
             ]
         return "\n".join(lines)
+
+
+def shipped_config(name: str) -> Path:
+    """The file of a config that comes with the package, by name."""
+    if name not in shipped_configs():
+        raise ConfigError(
+            f"there is no config {name}: give a TOML file, or one that ships: {', '.join(shipped_configs())}"
+        )
+    return CONFIGS / f"{name}.toml"
+
+
+def shipped_configs() -> list[str]:
+    """The names of the configs that come with the package."""
+    return sorted(path.stem for path in CONFIGS.glob("*.toml"))
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from hedged.architecture import Positive, Width
+from hedged.models.config import Positive, Width
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 Chance = Annotated[float, Field(ge=0, le=1)]

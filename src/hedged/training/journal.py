@@ -8,12 +8,11 @@ from typing import Any
 
 import torch
 
-from hedged.curve import MatchCurve
+from hedged._files import write_text
 from hedged.distributions import Distribution, Point
 from hedged.errors import RunError
-from hedged.files import write_text
 from hedged.losses import LossParts
-from hedged.match import self_mismatch
+from hedged.match import MatchCurve, self_mismatch
 
 FILE = "log.jsonl"
 DEAD, EXPLODED = 1e-2, 50.0  # variance in units of the curve's own reach, 1/a²

@@ -13,12 +13,13 @@ from types import FrameType
 import torch
 from torch import Tensor, nn
 
+from hedged._files import make_folder, write_text
+from hedged._progress import Update, progress
 from hedged.data import Dataset
-from hedged.embedder import DESCRIPTION, Embedder, laid_out
 from hedged.errors import RunError, TrainingError, ValueRangeError
-from hedged.files import make_folder, write_text
 from hedged.losses import LossParts
-from hedged.progress import Update, progress
+from hedged.models import Embedder, laid_out
+from hedged.models.embedder import DESCRIPTION
 from hedged.training import checkpoint as checkpoints
 from hedged.training.build import Parts, build_parts
 from hedged.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint

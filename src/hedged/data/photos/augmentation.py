@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import conv2d, pad
 
+from hedged._parallel import share
 from hedged.data.decode import Pixels
 from hedged.data.photos.corruption import reduced_to
 from hedged.errors import ValueRangeError
-from hedged.threads import share
 
 GREY = torch.tensor([0.299, 0.587, 0.114])  # brightness of red, green and blue
 BLURRED = (0.6, 2.5)  # standard deviation in pixels
@@ -82,7 +82,7 @@ def recolour(photos: Tensor, strength: float, generator: np.random.Generator) ->
 
     `photos` are uint8 (b, 3, H, W), channels last; the result is float32 in [0, 1], in the same layout.
     """
-    from hedged.compiled.colour import recolour as loop  # late: numba is slow to import
+    from hedged.data.photos._colour import recolour as loop  # late: numba is slow to import
 
     count, _, height, width = photos.shape
     bright, contrast, saturation = torch.from_numpy(_around_one(strength, (3, count), generator)).unbind()

@@ -16,12 +16,12 @@ from typing import Any, BinaryIO, final
 
 import numpy as np
 
-from hedged.cores import cores
+from hedged._files import make_folder, write_atomically, write_json
+from hedged._parallel import cores
+from hedged._progress import progress
 from hedged.data.cache import cache_folder
 from hedged.data.decode import Pixels, file_bytes, read_middle
 from hedged.errors import DataError, RunError
-from hedged.files import make_folder, write_atomically, write_json
-from hedged.progress import progress
 
 FORMAT = 1  # of the pixels: raise it whenever the same file would be decoded to others
 BLOCK = 16  # photos that a thread takes at a time

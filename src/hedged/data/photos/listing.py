@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
 from hedged.data.decode import image_suffixes
-from hedged.data.photos.tables import read_table
+from hedged.data.splits import compile_pattern
+from hedged.data.tables import read_table
 from hedged.errors import DataError
 
 FOLDER = "folder"  # the rule that a photo shows whom its folder is named after
@@ -67,20 +67,6 @@ def _from_folder(root: Path, rule: str) -> Listing:
             f"{missed[0].as_posix()}: correct the regular expression, or move such files away"
         )
     return Listing(paths, [match[1] for match in found if match is not None])
-
-
-def compile_pattern(key: str, text: str, groups: int = 0) -> re.Pattern[str]:
-    """A regular expression of a config, with so many groups if any are wanted."""
-    try:
-        pattern = re.compile(text)
-    except re.error as error:
-        raise DataError(f"{key} = {text!r} is no regular expression: {error}") from error
-    if groups and pattern.groups != groups:
-        raise DataError(
-            f"{key} = {text!r} has {pattern.groups} groups, expected one, in brackets, around the name: "
-            r"such as '^([^_]+)_'"
-        )
-    return pattern
 
 
 def _from_table(path: Path) -> Listing:

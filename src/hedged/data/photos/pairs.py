@@ -10,7 +10,7 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from hedged.data.photos.tables import read_table
+from hedged.data.tables import read_table
 from hedged.errors import DataError
 
 TABLES = (".csv", ".parquet")

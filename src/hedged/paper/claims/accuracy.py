@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from hedged.evaluation import CONDITIONS, GRID, Condition
+from hedged.evaluation.reference import Metric, Model
 from hedged.metrics import Vote
 from hedged.paper import soft_contrastive
 from hedged.paper.claims.claim import HEDGED, Claim, mean
 from hedged.paper.measurements import VOTES
-from hedged.paper.numbers import Metric, Model
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
 from hedged.training import Config

@@ -7,9 +7,9 @@ from statistics import fmean
 from typing import final
 
 from hedged.evaluation import Condition
+from hedged.evaluation.reference import BLOCKS, Metric, Model
 from hedged.metrics import Vote
 from hedged.paper.main_task import SEEDS
-from hedged.paper.numbers import BLOCKS, Metric, Model
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
 from hedged.training import Config

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import final
 
+from hedged._files import write_json
 from hedged.errors import ConfigError
-from hedged.files import write_json
 from hedged.paper import centroids, kl, kl_ellipsoids, main_task, number_line, soft_contrastive
 from hedged.paper.claims import accuracy, cost, organisation, prior, uncertainty
 from hedged.paper.claims.claim import Claim

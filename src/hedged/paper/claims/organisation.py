@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from hedged.evaluation.space import Space
 from hedged.metrics import axis_alignment
 from hedged.paper import centroids, number_line
 from hedged.paper.claims.claim import Claim
 from hedged.paper.shelf import Shelf
-from hedged.report.space import Space
 
 
 def axes_are_aligned(shelf: Shelf) -> Claim:

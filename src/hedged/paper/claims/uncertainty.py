@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from hedged.data.splits import TestSet
+from hedged.data.ndigit.splits import TestSet
 from hedged.evaluation import GRID, Condition
 from hedged.metrics import uncertainty_auroc
 from hedged.paper.claims.claim import HEDGED, Claim, configs, mean

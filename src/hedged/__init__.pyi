@@ -1,0 +1,23 @@
+from .distributions import Gaussian as Gaussian
+from .distributions import Mixture as Mixture
+from .distributions import Point as Point
+from .errors import HedgedError as HedgedError
+from .losses import ContrastiveLoss as ContrastiveLoss
+from .losses import HedgedLoss as HedgedLoss
+from .losses import SoftContrastiveLoss as SoftContrastiveLoss
+from .match import ClosedForm as ClosedForm
+from .match import MatchCurve as MatchCurve
+from .match import MonteCarlo as MonteCarlo
+from .match import best_matches as best_matches
+from .match import log_match_probability as log_match_probability
+from .match import match_matrix as match_matrix
+from .match import match_probability as match_probability
+from .match import self_mismatch as self_mismatch
+from .models import Architecture as Architecture
+from .models import Embedder as Embedder
+from .models import GaussianHead as GaussianHead
+from .models import MixtureHead as MixtureHead
+from .models import PointHead as PointHead
+
+__all__: list[str]
+__version__: str

@@ -1,0 +1,65 @@
+"""Inner loops compiled by numba on first use and kept on disk: no compiler is needed.
+
+Import the modules with loops late: numba is slow to import. Every loop takes a range of its work first, so that threads
+can share it, and never lets them share a sum: results do not depend on the number of threads.
+
+numba checks only the file of a loop for changes, and loops here call each other across files. So compiled code is kept
+in a folder named by a hash of all of them, which an upgrade of the package leaves behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from numba import config as numba_config
+from numba import njit
+
+Loop = TypeVar("Loop", bound=Callable[..., Any])
+Liberties = set[str] | bool  # that the compiler may take with arithmetic, by the names that LLVM has for them
+
+PACKAGE = Path(__file__).parent
+LOOPS = ("match/_closed_form/loops/*.py", "data/photos/_colour.py", "models/backbones/_convolution.py")
+
+
+def compiled(liberties: Liberties = False) -> Callable[[Loop], Loop]:
+    """A decorator for loops that run without Python's lock and are kept on disk, where there is a place for them."""
+    options: dict[str, Any] = {"fastmath": liberties, "error_model": "numpy", "nogil": True}
+
+    def decorate(loop: Loop) -> Any:
+        before = numba_config.CACHE_DIR  # type: ignore[attr-defined]
+        numba_config.CACHE_DIR = _cache_folder()  # type: ignore[attr-defined]
+        try:
+            return njit(cache=bool(_cache_folder()), **options)(loop)
+        finally:
+            numba_config.CACHE_DIR = before  # type: ignore[attr-defined]
+
+    return decorate
+
+
+def inlined(liberties: Liberties = False) -> Callable[[Loop], Loop]:
+    """A decorator for parts of loops: they become part of each loop that calls them."""
+    decorate: Any = njit(fastmath=liberties, error_model="numpy", inline="always")
+    return decorate  # type: ignore[no-any-return]
+
+
+@cache
+def _cache_folder() -> str:
+    """Where loops are kept: in $NUMBA_CACHE_DIR, else beside the package or in the user's cache; "" if not at all."""
+    sources = b"".join(path.read_bytes() for pattern in LOOPS for path in sorted(PACKAGE.glob(pattern)))
+    name = f"compiled-{hashlib.sha256(sources).hexdigest()[:16]}"
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    asked = os.environ.get("NUMBA_CACHE_DIR")
+    for folder in [Path(asked)] if asked else [PACKAGE / "__pycache__", Path(home) / "hedged"]:
+        folder = folder / name
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK):
+            return str(folder)
+    return ""

@@ -1,0 +1,83 @@
+"""All benchmarks by name, and what they leave: a table, its numbers and a plot of how costs grow."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+
+from hedged._files import make_folder, write_atomically, write_json
+from hedged.bench.timing import Line
+from hedged.errors import ConfigError
+
+GROUPS = ("matching", "million", "search", "training", "images", "recipe")
+TABLE, NUMBERS, GROWTH, PLOT = "README.md", "benchmarks.json", "growth.json", "growth.png"
+
+
+def lines(group: str, quick: bool) -> Iterator[Line]:
+    """The lines of one group, as they are measured."""
+    if group not in GROUPS:
+        raise ConfigError(f"there is no group of benchmarks {group!r}: choose of {', '.join(GROUPS)}, or all")
+    found: Iterator[Line] = import_module(f"hedged.bench.{group}").lines(quick)
+    return found
+
+
+def lines_apart(group: str, quick: bool) -> list[Line]:
+    """The same, in a process of their own: what one group leaves in memory and threads does not slow the next."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_all_lines, group, quick).result()
+
+
+def _all_lines(group: str, quick: bool) -> list[Line]:
+    return list(lines(group, quick))
+
+
+def rows(measured: Sequence[Line]) -> list[tuple[str, ...]]:
+    """For a table: name, ratio, what was asked, and whether it holds."""
+    return [
+        (
+            line.name,
+            f"{line.ratio:.3g}",
+            f"{'≤' if line.at_most else '≥'} {line.asked:g}",
+            "yes" if line.holds else "no",
+        )
+        for line in measured
+    ]
+
+
+def write(measured: Sequence[Line], out: Path) -> list[Path]:
+    """Write the table and the numbers, measure how costs grow, and plot that."""
+    from hedged.bench.growth import costs
+    from hedged.bench.plot import plot
+
+    make_folder(out)
+    found = list(costs())
+    write_json(out / NUMBERS, [line.content() for line in measured])
+    write_json(out / GROWTH, [cost._asdict() for cost in found])
+    write_atomically(out / TABLE, lambda part: part.write_text(_page(measured), encoding="utf-8"))
+    write_atomically(out / PLOT, lambda part: plot(found, part))
+    return [out / name for name in (TABLE, NUMBERS, GROWTH, PLOT)]
+
+
+def _page(measured: Sequence[Line]) -> str:
+    header = ("benchmark", "ratio", "asked", "holds")
+    body = "\n".join(f"| {' | '.join(row)} |" for row in rows(measured))
+    threads = f"{torch.get_num_threads()} threads on {os.cpu_count()} {platform.machine()} cores"
+    return f"""# Benchmarks
+
+Made by `hedged bench --out results/benchmarks`, in one run: medians of at least 5 repeats, the ways that are compared
+taken in turns ({threads}, torch {torch.__version__}). What the lines mean is told in
+[docs/benchmarks.md](../../docs/benchmarks.md).
+
+| {" | ".join(header)} |
+|{"---|" * len(header)}
+{body}
+
+![How costs grow]({PLOT})
+"""

@@ -1,0 +1,79 @@
+"""Embeddings as columns of a file: .npz for NumPy, .parquet for tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hedged.errors import MissingDependencyError, RunError
+
+if TYPE_CHECKING:
+    from hedged.distributions import Distribution
+    from hedged.models import Embedder
+
+ENDINGS = (".npz", ".parquet")
+ROWS = ("ids", "means", "variances", "uncertainty")
+
+
+def check_layout(out: Path) -> None:
+    """Refuse a file of a kind that cannot be written, before any work is done."""
+    if out.suffix not in ENDINGS:
+        raise RunError(f"{out} does not end in .npz or .parquet, the kinds of file that can be written: rename it")
+    if out.suffix == ".parquet":
+        try:
+            import pyarrow  # type: ignore[import-untyped]  # noqa: F401
+        except ImportError as error:
+            raise MissingDependencyError(
+                f"writing {out} needs pyarrow, which is not installed: pip install 'hedged[parquet]', or write .npz"
+            ) from error
+
+
+def columns_of(embedder: Embedder, z: Distribution, names: Sequence[str | Path]) -> dict[str, Any]:
+    """What there is to say about each image, and the curve that turns two rows into a match probability."""
+    from hedged.distributions import Mixture
+
+    means, variances = z.parts() if isinstance(z, Mixture) else (z.mean, z.variance)
+    return {
+        "ids": [str(name).encode(errors="replace").decode() for name in names],  # a disk may hold any bytes as a name
+        "means": means.numpy(),
+        "variances": variances.numpy(),
+        "uncertainty": embedder.uncertainty(z).numpy(),
+        "kind": type(z).__name__.lower(),
+        "scale": embedder.curve.scale.item(),
+        "bias": embedder.curve.bias.item(),
+    }
+
+
+def write_columns(out: Path, columns: dict[str, Any]) -> None:
+    """Write the file, whole or not at all."""
+    from hedged._files import make_folder, write_atomically
+
+    make_folder(out.parent)
+    write = _write_npz if out.suffix == ".npz" else _write_parquet
+    write_atomically(out, lambda part: write(part, columns))
+
+
+def _write_npz(path: Path, columns: dict[str, Any]) -> None:
+    import numpy as np
+
+    with path.open("wb") as file:  # given a name, NumPy would add .npz to it
+        np.savez(file, **columns)
+
+
+def _write_parquet(path: Path, columns: dict[str, Any]) -> None:
+    """The rows as columns of lists; the rest is metadata of the schema."""
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    def column(values: Any) -> Any:
+        array = np.asarray(values)
+        nested = pa.array(array.reshape(-1))
+        for size in reversed(array.shape[1:]):
+            nested = pa.FixedSizeListArray.from_arrays(nested, size)
+        return nested
+
+    table = pa.table({name: column(columns[name]) for name in ROWS})
+    about = {name: str(columns[name]) for name in columns if name not in ROWS}
+    parquet.write_table(table.replace_schema_metadata(about), path)

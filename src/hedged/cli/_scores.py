@@ -1,0 +1,57 @@
+"""Measurements as a table, beside the paper's."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from hedged.cli._output import print_table
+
+if TYPE_CHECKING:
+    from hedged.evaluation.demo import Results
+    from hedged.evaluation.headline import HeadlineRow
+
+UNCERTAINTY = "Mean uncertainty η"
+
+
+def print_scores(results: Results, part: str | None = None) -> None:
+    """The headline table, and a loud word if the digits are not MNIST's."""
+    from hedged.data import NDigit
+
+    data = results.evaluation.data
+    header = ("", "measured", "paper", "difference")[: _width(results)]
+    rows: list[tuple[str, ...]] = []
+    for group, members in groupby(results.rows, key=lambda row: row.group):
+        rows += [(group, "", "", ""), *map(_cells, members)]
+    rows.append((UNCERTAINTY, "", "", ""))
+    etas = results.evaluation.uncertainty.items()
+    rows += [(f"  {condition} images", f"{eta.mean():.3f}", "", "") for condition, eta in etas]
+    kind = "validation" if part == "validation" else "test"
+    named = f" ({part} numbers)" if part in ("seen", "unseen", "all") else ""
+    what = (
+        f"{data.n_digits} digits, {data.n_classes} classes"
+        if isinstance(data, NDigit)
+        else f"{data.n_classes} identities"
+    )
+    title = f"{len(data):,} {kind} images of {what}{named}, of {data.source}"
+    print_table(title, header, [row[: len(header)] for row in rows])
+    if isinstance(data, NDigit) and data.source != "MNIST":
+        print(f"\nNOT MNIST: the digits are {data.source}.")
+        print("The paper's numbers are for MNIST: they stand here for orientation, not for comparison.")
+
+
+def _width(results: Results) -> int:
+    """How many columns make sense: the paper's if it has any numbers, the difference if they compare."""
+    if all(row.paper is None for row in results.rows):
+        return 2
+    return 4 if results.evaluation.data.source == "MNIST" else 3
+
+
+def _cells(row: HeadlineRow) -> tuple[str, ...]:
+    both = row.measured is not None and row.paper is not None
+    difference = f"{row.measured - row.paper:+.{row.decimals}f}" if both else ""  # type: ignore[operator]
+    return f"  {row.name}", _number(row.measured, row.decimals), _number(row.paper, row.decimals), difference
+
+
+def _number(value: float | None, decimals: int) -> str:
+    return "-" if value is None else f"{value:.{decimals}f}"

@@ -1,0 +1,53 @@
+"""The index files of google/n-digit-mnist: which digits make up the images of its four standard sets."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hedged.data.ndigit.dataset import NDigit
+from hedged.data.ndigit.mnist import Digits
+from hedged.errors import DataError
+
+Array = NDArray[Any]
+
+NAMES = ("image_ids", "chosen_numbers", "sample_per_number")
+
+
+def read_index(path: Path, digits: Digits) -> NDigit:
+    """The images that an index file of google/n-digit-mnist names, in its order.
+
+    The file holds `image_ids` (classes, samples, N), the `chosen_numbers` (classes,) and `sample_per_number`.
+    """
+    try:
+        with path.open("rb") as file:
+            arrays = np.load(file, allow_pickle=False)
+            if isinstance(arrays, np.ndarray):
+                raise DataError("it holds a single array")
+            ids, numbers, samples = (arrays[name] for name in NAMES)
+        return _checked_index(ids, numbers, samples, digits)
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"{path} is no index file of n-digit-mnist for these digits: {error}") from error
+
+
+def _checked_index(ids: Array, numbers: Array, samples: Array, digits: Digits) -> NDigit:
+    if ids.ndim != 3 or ids.shape[:2] != (*numbers.shape, samples) or ids.dtype.kind not in "iu":
+        raise DataError(
+            f"image_ids must be whole numbers (classes, samples, N), got {ids.dtype} {ids.shape} "
+            f"for chosen_numbers {numbers.shape} and sample_per_number {samples}"
+        )
+    images = NDigit(digits, torch.from_numpy(ids.astype(np.int64)).flatten(0, 1))
+    named = torch.from_numpy(numbers.astype(np.int64)).repeat_interleave(ids.shape[1])
+    if len(wrong := (images.labels != named).nonzero()):
+        first = int(wrong[0])
+        raise DataError(
+            f"image {first} should read {named[first]} but its digits are {images.labels[first]}; "
+            "were these digits the training part and the file for the test part, or the other way round?"
+        )
+    return images

@@ -1,0 +1,119 @@
+"""From labelled pairs to decisions: calibrate, set the threshold, choose when to abstain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from hedged.decisions.calibrators import Isotonic, base_rate_shift
+from hedged.decisions.choice import Choice, Quality, choose
+from hedged.decisions.decider import Decider
+from hedged.decisions.pairs import ScoredPairs
+from hedged.decisions.policy import AbstainByCosts, AbstainByRate, Abstention, Outcome, outcome
+from hedged.decisions.thresholds import FalseMatchThreshold, false_match_threshold
+
+NEVER = AbstainByRate(0.0)
+
+
+@final
+@dataclass(frozen=True)
+class Aims:
+    """What is asked of the decisions.
+
+    Without a `false_match_rate` pairs are accepted where a match is the likelier, or as the costs say. `base_rate` is
+    the share of pairs that match where the decisions are made.
+    """
+
+    false_match_rate: float | None = 0.01
+    abstention: Abstention = NEVER
+    base_rate: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Refuse a base rate that is none."""
+        base_rate_shift(self.base_rate)
+
+
+AIMS = Aims()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What was found: the decider to use, and the evidence for it. `outcome` is on the pairs it was found on."""
+
+    decider: Decider
+    choice: Choice
+    threshold: FalseMatchThreshold | None
+    outcome: Outcome
+    pairs: ScoredPairs
+    aims: Aims
+
+    @property
+    def kind(self) -> str:
+        """The chosen kind of calibrator, in a word."""
+        return kind_name(type(self.decider.calibrator))
+
+    def report(self) -> dict[str, Any]:
+        """All of it in plain numbers, as `calibration.json` holds it."""
+        matches = int(self.pairs.matches.sum())
+        return {
+            "pairs": {"matching": matches, "other": len(self.pairs) - matches, "identities": self.pairs.identities},
+            "chosen": self.kind,
+            "before": _numbers(self.choice.before),
+            "after": {kind_name(trial.kind): _numbers(trial.quality) for trial in self.choice.trials},
+            "threshold": _threshold(self.threshold),
+            "abstention": _abstention(self.aims.abstention),
+            "outcome": self.outcome._asdict(),
+        }
+
+
+def calibrate(pairs: ScoredPairs, fingerprint: str, aims: Aims = AIMS, seed: int = 0) -> Calibration:
+    """Choose and fit a calibrator, find the threshold for the false-match rate, and choose when to abstain.
+
+    `pairs` are of identities that the model was not trained on, or of images that it was not; `fingerprint` is that of
+    the model that scored them.
+    """
+    choice = choose(pairs, seed=seed)
+    threshold = None
+    if aims.false_match_rate is not None:
+        threshold = false_match_threshold(pairs, aims.false_match_rate, seed=seed)
+        accept_from = threshold.score
+    elif isinstance(aims.abstention, AbstainByCosts):
+        accept_from = -np.inf  # the costs say
+    else:
+        accept_from = choice.calibrator.inverse(-base_rate_shift(aims.base_rate))
+    policy = aims.abstention.policy(pairs, choice.calibrator, aims.base_rate, accept_from)
+    decider = Decider(fingerprint, choice.calibrator, aims.base_rate, policy)
+    return Calibration(decider, choice, threshold, outcome(policy, pairs, aims.base_rate), pairs, aims)
+
+
+def kind_name(kind: type) -> str:
+    """A kind of calibrator in a word."""
+    return "isotonic" if kind is Isotonic else "temperature"
+
+
+def _numbers(quality: Quality) -> dict[str, float]:
+    return {"ece": quality.ece, "brier": quality.brier, "nll": quality.nll}
+
+
+def _threshold(found: FalseMatchThreshold | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "score": found.score,
+        "target": found.target,
+        "false_match_rate": found.rate,
+        "interval": [found.rates.low, found.rates.high],
+        "false_non_match_rate": found.misses,
+        "false_non_match_interval": [found.miss_rates.low, found.miss_rates.high],
+        "level": found.rates.level,
+        "identities": found.identities,
+    }
+
+
+def _abstention(abstention: Abstention) -> dict[str, float]:
+    if isinstance(abstention, AbstainByRate | AbstainByCosts):
+        return dict(vars(abstention))
+    return {}

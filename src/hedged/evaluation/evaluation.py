@@ -1,0 +1,173 @@
+"""How good a trained embedder is: the measurements of section 4 on a clean test set and its corrupt twin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Literal, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from hedged.data import Dataset, NDigit
+from hedged.distributions import Distribution, concatenate
+from hedged.errors import DataError
+from hedged.match import MatchCurve, best_matches, match_logit, self_mismatch
+from hedged.metrics import (
+    Pairs,
+    UncertaintyCurve,
+    Vote,
+    ap_curve,
+    average_precision,
+    balanced_pairs,
+    knn_correct,
+    knn_curve,
+    random_pairs,
+    score_pairs,
+    twin_order,
+    uncertainty_auroc,
+)
+from hedged.models import Embedder
+
+Condition = Literal["clean", "corrupt"]
+CONDITIONS: tuple[Condition, ...] = ("clean", "corrupt")
+# Gallery and probe, as the paper combines them: never both corrupt.
+GRID: tuple[tuple[Condition, Condition], ...] = (("clean", "clean"), ("clean", "corrupt"), ("corrupt", "clean"))
+Array = NDArray[np.float64]
+SOME = 2_048  # images, whole batches of which are embedded at a time
+
+
+def embed_all(embedder: Embedder, images: Callable[[Tensor], Tensor], count: int) -> Distribution:
+    """The embeddings of `count` images, of which only some are in memory at a time: `images(index)` has those asked."""
+    parts = torch.split(torch.arange(count), SOME)
+    return concatenate([embedder.embed(images(index)) for index in parts])
+
+
+def match_scores(pairs: Pairs, z: Distribution, curve: MatchCurve) -> Array:
+    """The log-odds of a match for each pair of items of z."""
+
+    def score(i: NDArray[np.intp], j: NDArray[np.intp]) -> Array:
+        with torch.no_grad():
+            logits = match_logit(z[torch.from_numpy(i)], z[torch.from_numpy(j)], curve)
+        return logits.double().numpy()
+
+    return score_pairs(pairs, score)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Measurements of one embedder on one test set; each is made when first asked for, and once.
+
+    `seed` draws the occlusion of the corrupt twin and the pairs. `progress` hears of each part as it begins.
+    """
+
+    embedder: Embedder
+    data: Dataset
+    seed: int = 0
+    neighbours_each: int = 5
+    progress: Callable[[str], None] = lambda part: None
+
+    @cached_property
+    def labels(self) -> NDArray[np.int64]:
+        labels: NDArray[np.int64] = self.data.labels.numpy()
+        return labels
+
+    @cached_property
+    def embeddings(self) -> dict[Condition, Distribution]:
+        """The test set as the model sees it, clean and corrupt."""
+        self.progress("embedding the test set and its corrupt twin")
+        clean = embed_all(self.embedder, self.data.clean, len(self.data))
+        corrupt = embed_all(self.embedder, partial(self.data.corrupt, self.seed), len(self.data))
+        return {"clean": clean, "corrupt": corrupt}
+
+    @property
+    def ndigit(self) -> NDigit:
+        """The test set, if it is of N-digit MNIST; anything else is refused."""
+        if not isinstance(self.data, NDigit):
+            raise DataError(f"this needs a test set of N-digit MNIST, got {self.data.source}")
+        return self.data
+
+    @cached_property
+    def uncertainty(self) -> dict[Condition, Array]:
+        """η(x) of every image."""
+        with torch.no_grad():
+            return {c: self_mismatch(z, self.embedder.curve).double().numpy() for c, z in self.embeddings.items()}
+
+    def scores(self, pairs: Pairs, condition: Condition) -> Array:
+        """The log-odds of a match for each pair, both items in this condition."""
+        return match_scores(pairs, self.embeddings[condition], self.embedder.curve)
+
+    def verification_ap(self, condition: Condition) -> float:
+        """Average precision over 10,000 pairs, half of them matches."""
+        pairs = balanced_pairs(self.labels, seed=self.seed)
+        return average_precision(self.scores(pairs, condition), pairs.matches)
+
+    def neighbours(self, gallery: Condition, probe: Condition) -> NDArray[np.intp]:
+        """The nearest gallery images of each probe by match probability; never the probe's own image or its twin."""
+        found = self._neighbours.get((gallery, probe))
+        if found is None:
+            self.progress(f"ranking the {gallery} gallery for {probe} probes")
+            items, probes = self.embeddings[gallery], self.embeddings[probe]
+            each = min(self.neighbours_each, len(self.data) - 1)
+            matches = best_matches(probes, items, self.embedder.curve, each, exclude_self=True)
+            found = self._neighbours[gallery, probe] = matches.items.numpy()
+        return found
+
+    @cached_property
+    def _neighbours(self) -> dict[tuple[Condition, Condition], NDArray[np.intp]]:
+        return {}
+
+    def identified(self, gallery: Condition, probe: Condition, vote: Vote = "majority") -> NDArray[np.bool_]:
+        """Whether each probe is identified by its neighbours."""
+        return knn_correct(self.neighbours(gallery, probe), self.labels, self.labels, vote)
+
+    def knn_accuracy(self, gallery: Condition, probe: Condition = "clean", vote: Vote = "majority") -> float:
+        return float(self.identified(gallery, probe, vote).mean())
+
+    def ap_curve(self, condition: Condition) -> UncertaintyCurve:
+        """AP in 20 bins of the mean η of random pairs."""
+        return ap_curve(self.uncertainty[condition], self.some_pairs, self.scores(self.some_pairs, condition))
+
+    @cached_property
+    def some_pairs(self) -> Pairs:
+        """Random pairs, 200,000 or, where classes are many, enough of them for 20 bins with some 100 matches each."""
+        classes = self.data.n_classes
+        return random_pairs(self.labels, 200_000 if classes <= 200 else 20 * 100 * classes, seed=self.seed)
+
+    def knn_curve(self, gallery: Condition, probe: Condition = "clean", vote: Vote = "majority") -> UncertaintyCurve:
+        """KNN accuracy in 20 bins of the probe's η."""
+        return knn_curve(self.uncertainty[probe], self.identified(gallery, probe, vote))
+
+    def _kendall(self, condition: Condition, curve: Callable[[], UncertaintyCurve]) -> float | None:
+        """Kendall's tau of a curve; none where η is the same for all (points) or a bin has too few matches."""
+        if np.ptp(self.uncertainty[condition]) == 0:
+            return None
+        try:
+            return curve().kendall
+        except DataError:
+            return None
+
+    def metrics(self) -> dict[str, Any]:
+        """All of it in plain numbers, as `metrics.json` holds it."""
+        return dict(self._measure())
+
+    def _measure(self) -> Iterator[tuple[str, Any]]:
+        curve, eta = self.embedder.curve, self.uncertainty
+        self.progress("verifying pairs")
+        yield "verification_ap", {c: self.verification_ap(c) for c in CONDITIONS}
+        yield "knn_accuracy", {gallery: self.knn_accuracy(gallery) for gallery in CONDITIONS}
+        yield "knn_plurality", {f"gallery {g}, probe {p}": self.knn_accuracy(g, p, "plurality") for g, p in GRID}
+        yield "uncertainty", {c: float(eta[c].mean()) for c in CONDITIONS}
+        self.progress("relating uncertainty to performance")
+        yield "ap_correlation", {c: self._kendall(c, partial(self.ap_curve, c)) for c in CONDITIONS}
+        yield "knn_correlation", {g: self._kendall("clean", partial(self.knn_curve, g)) for g in CONDITIONS}
+        yield "uncertainty_auroc", uncertainty_auroc(eta["clean"], eta["corrupt"])
+        yield "twin_order", twin_order(eta["clean"], eta["corrupt"])
+        yield "curve", {"scale": curve.scale.item(), "bias": curve.bias.item(), "error_bound": curve.error_bound()}
+        data = self.data
+        about = {"images": len(data), "classes": data.n_classes, "source": data.source, "corruption": data.damage}
+        yield "test_set", about

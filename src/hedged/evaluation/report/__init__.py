@@ -1,0 +1,1 @@
+"""The report of an evaluation: one HTML page, with its pictures inside it."""

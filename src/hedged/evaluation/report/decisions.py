@@ -1,0 +1,129 @@
+"""Same or not, in charts: what a threshold costs, how scores lie, and what refusing the uncertain is worth."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import precision_recall_curve, roc_curve  # type: ignore[import-untyped]
+
+from hedged.evaluation import Decisions
+from hedged.evaluation.headline import HeadlineRow
+from hedged.evaluation.report.curves import draw_line, finish_bins
+from hedged.evaluation.report.markup import Section, grid, note
+from hedged.evaluation.report.panel import Panel
+from hedged.metrics import average_precision, equal_count_bins, roc_auc
+from hedged.plots.canvas import COLOURS, FAINT, INK, MUTED
+
+GROUP = "Same or not, at one threshold"
+BINS, STEPS = 20, 60
+POINTS = 2_000  # of a line in a chart: more would not be seen
+
+
+def decision_rows(decisions: Decisions) -> tuple[HeadlineRow, ...]:
+    """The decisions as rows of the headline table."""
+    kept, curve = decisions.without_a_fifth, decisions.curve
+    rows = (
+        HeadlineRow(GROUP, "balanced accuracy", decisions.balanced_accuracy, None),
+        HeadlineRow(GROUP, "balanced accuracy without the fifth of highest η", kept, None),
+        HeadlineRow(GROUP, "area under the ROC curve", roc_auc(decisions.scores, decisions.pairs.matches), None),
+        HeadlineRow(GROUP, "τ of balanced accuracy over 20 bins of η", curve.kendall if curve else None, None, 2),
+    )
+    return tuple(row for row in rows if row.measured is not None)
+
+
+def decisions_section(decisions: Decisions) -> Section:
+    pairs = decisions.pairs
+    lead = (
+        f"{len(pairs):,} pairs of clean images, {pairs.matches.sum():,} of them matches. A pair is taken for the same "
+        f"where its log-odds reach {decisions.threshold:.2f}, chosen on {decisions.chosen_on}: that tells "
+        f"<b>{decisions.balanced_accuracy:.1%}</b> right, matches and others counting the same."
+    )
+    panels = [_roc(decisions), _precision_recall(decisions)]
+    if np.ptp(decisions.uncertainty):
+        panels += [_densities(decisions), _bins(decisions), _rejects(decisions)]
+    return Section("decisions", "Same or not?", lead, grid(panels, "charts"))
+
+
+def _roc(decisions: Decisions) -> str:
+    matches, scores = decisions.pairs.matches, decisions.scores
+    false, true, _ = roc_curve(matches, scores)
+    area, panel = roc_auc(scores, matches), Panel("ROC: matches found against others let through", height=3.6)
+    panel.axes.plot([0, 1], [0, 1], color=FAINT, linewidth=1)
+    panel.axes.plot(*_thinned(false, true), color=COLOURS["clean"], linewidth=1.6, label=f"area {area:.3f}")
+    accepted = scores >= decisions.threshold
+    panel.axes.plot(
+        accepted[~matches].mean(), accepted[matches].mean(), "o", color=INK, markersize=5, label="the threshold",
+    )  # fmt: skip
+    _square(panel, "others taken for a match", "matches found")
+    return panel.html(f"ROC curve with an area of {area:.3f} below it")
+
+
+def _precision_recall(decisions: Decisions) -> str:
+    matches, scores = decisions.pairs.matches, decisions.scores
+    precision, recall, _ = precision_recall_curve(matches, scores)
+    ap, panel = average_precision(scores, matches), Panel("Precision against recall, over all pairs", height=3.6)
+    panel.axes.axhline(matches.mean(), color=FAINT, linewidth=1)
+    panel.axes.plot(*_thinned(recall, precision), color=COLOURS["clean"], linewidth=1.6, label=f"AP {ap:.3f}")
+    _square(panel, "matches found", "share of matches among the found")
+    return panel.html(f"Precision against recall, with an average precision of {ap:.3f}")
+
+
+def _densities(decisions: Decisions) -> str:
+    """How the scores of matches and of others lie, where η is lowest and where it is highest."""
+    eta = (decisions.uncertainty[decisions.pairs.first] + decisions.uncertainty[decisions.pairs.second]) / 2
+    bins = equal_count_bins(eta, BINS)
+    low, high = np.percentile(decisions.scores, [0.5, 99.9])
+    edges = np.linspace(min(low, high - 1e-6), high, STEPS + 1)
+    panel = Panel("Match scores in the lowest and the highest bin of η", height=3.6)
+    for name, colour, which in (("lowest η", COLOURS["clean"], 0), ("highest η", COLOURS["corrupt"], BINS - 1)):
+        for matches, style in ((True, "-"), (False, ":")):
+            some = decisions.scores[(bins == which) & (decisions.pairs.matches == matches)]
+            label = f"{name}, {'matches' if matches else 'others'}"
+            panel.axes.stairs(_density(some, edges), edges, color=colour, linestyle=style, linewidth=1.5, label=label)
+    panel.axes.axvline(decisions.threshold, color=MUTED, linewidth=1)
+    panel.axes.set_yticks([])
+    panel.label("log-odds of a match", "density")
+    panel.legend()
+    return panel.html("Densities of match scores: apart where η is lowest, overlapping more where it is highest")
+
+
+def _density(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shares of the values by place, those beyond the edges counted at them; zeros where there are no values."""
+    counts, _ = np.histogram(np.clip(values, edges[0], edges[-1]), edges)
+    return counts / max(len(values), 1)
+
+
+def _bins(decisions: Decisions) -> str:
+    if decisions.curve is None:
+        return note("The test set is too small for 20 bins of pairs: some would hold fewer than 20 matches.")
+    panel = Panel("Balanced accuracy in 20 bins of η", height=3.6)
+    draw_line(panel, decisions.curve, "clean images", COLOURS["clean"], "o")
+    finish_bins(panel, "bins of pairs, by mean η", "balanced accuracy", lowest=0.4)
+    first, last = decisions.curve.performance[[0, -1]]
+    return panel.html(f"Balanced accuracy from {first:.2f} in the most certain bin to {last:.2f} in the least")
+
+
+def _rejects(decisions: Decisions) -> str:
+    curve = decisions.rejects
+    if curve is None or not len(curve.error):
+        return note("There are too few pairs to see what refusing images is worth.")
+    panel = Panel("Error when the most uncertain images are refused", height=3.6)
+    panel.axes.plot(100 * curve.rejected, curve.error, color=COLOURS["clean"], marker="o", markersize=3, linewidth=1.5)
+    panel.axes.set_ylim(0, 1.15 * max(*curve.error, 1e-3))
+    panel.axes.grid(axis="y", color=FAINT, linewidth=0.6)
+    panel.label("% of images refused", "1 − balanced accuracy")
+    return panel.html(f"Error from {curve.error[0]:.3f} with all images to {curve.error[-1]:.3f} with the most certain")
+
+
+def _square(panel: Panel, x: str, y: str) -> None:
+    panel.axes.set_xlim(0, 1)
+    panel.axes.set_ylim(0, 1.01)
+    panel.axes.grid(color=FAINT, linewidth=0.6)
+    panel.label(x, y)
+    panel.legend()
+
+
+def _thinned(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A line of no more points than a chart can show."""
+    some = np.unique(np.linspace(0, len(x) - 1, min(len(x), POINTS)).round().astype(np.intp))
+    return x[some], y[some]

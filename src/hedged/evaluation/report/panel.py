@@ -1,0 +1,59 @@
+"""One chart of the report: its size, its key and its place on the page."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import final
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+
+from hedged.evaluation.report.markup import data_uri, escape
+from hedged.plots.canvas import INK, MUTED, TEXT, calm
+
+WIDTH = 4.6  # inches of 100 CSS pixels: a chart is shown at about this size on a desk and at 3/4 of it on a phone
+CSS_DPI, SHARPNESS = 100, 2
+HALO = withStroke(linewidth=2.5, foreground="white", alpha=0.8)
+
+
+@final
+class Panel:
+    """One chart: draw on `axes`, then ask for its `<figure>`."""
+
+    def __init__(self, title: str, height: float = 3.3) -> None:
+        self.figure = Figure(figsize=(WIDTH, height), dpi=CSS_DPI, layout="constrained")
+        self.axes: Axes = self.figure.add_subplot()
+        self.title = title
+        calm(self.axes)
+
+    def label(self, x: str = "", y: str = "") -> None:
+        self.axes.set_xlabel(x, fontsize=TEXT, color=MUTED)
+        self.axes.set_ylabel(y, fontsize=TEXT, color=MUTED)
+
+    def legend(self) -> None:
+        """The key above the chart, where no line can run through it."""
+        self.axes.legend(
+            loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, fontsize=TEXT, labelcolor=INK,
+            handlelength=1.6, borderpad=0.2, borderaxespad=0.2, labelspacing=0.3,
+        )  # fmt: skip
+
+    def letter(self, name: str, x: float, y: float) -> None:
+        """A bold letter just above a place, legible on whatever is drawn there."""
+        self.axes.annotate(
+            name, (x, y), (0, 3), textcoords="offset points", fontsize=11, fontweight="bold", color=INK,
+            ha="center", va="bottom", path_effects=[HALO], zorder=4,
+        )  # fmt: skip
+
+    def png(self) -> bytes:
+        """The chart on a transparent ground: the page decides whether that is light or dark."""
+        buffer = BytesIO()
+        self.figure.savefig(buffer, format="png", dpi=CSS_DPI * SHARPNESS, transparent=True)
+        return buffer.getvalue()
+
+    def html(self, alt: str) -> str:
+        width, height = (round(CSS_DPI * inches) for inches in self.figure.get_size_inches())
+        return (
+            f'<figure class="chart"><figcaption>{escape(self.title)}</figcaption>'
+            f'<img src="{data_uri(self.png())}" width="{width}" height="{height}" alt="{escape(alt)}"></figure>'
+        )

@@ -1,0 +1,1 @@
+"""How the match curve is integrated in closed form."""

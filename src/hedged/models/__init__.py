@@ -1,0 +1,11 @@
+"""From inputs to distributions: backbones, heads, views, and the embedder that joins them with a match model."""
+
+from hedged.models.config import Architecture as Architecture
+from hedged.models.config import Network as Network
+from hedged.models.embedder import Embedder as Embedder
+from hedged.models.embedder import laid_out as laid_out
+from hedged.models.embedder import shipped_models as shipped_models
+from hedged.models.heads import GaussianHead as GaussianHead
+from hedged.models.heads import Head as Head
+from hedged.models.heads import MixtureHead as MixtureHead
+from hedged.models.heads import PointHead as PointHead

@@ -1,0 +1,106 @@
+"""Any size and mode of image becomes the same square; what is broken is named, never a crash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from data.photos.album import BROKEN, as_bytes, portrait
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from PIL import Image
+
+from hedged.data.decode import image_suffixes, middle, read_middle
+from hedged.errors import DataError
+
+SIDE = 24
+
+
+def gradient(width: int = 60, height: int = 48) -> Image.Image:
+    """Dark at the left, light at the right, redder to the bottom."""
+    x, y = np.meshgrid(np.linspace(0, 200, width), np.linspace(0, 200, height))
+    return Image.fromarray(np.stack([(x + y) / 2, x, x], -1).astype(np.uint8))
+
+
+def looks_like(found: NDArray[np.uint8], wanted: NDArray[np.uint8], tolerance: float = 4) -> bool:
+    return bool(np.abs(found.astype(float) - wanted).mean() < tolerance)
+
+
+def test_the_shorter_edge_is_resized_and_the_longer_cut() -> None:
+    pixels = np.zeros((30, 90, 3), np.uint8)
+    pixels[:, 30:60] = 255
+    assert (middle(Image.fromarray(pixels), 30) == 255).all()
+    assert middle(Image.fromarray(pixels), 10).mean() > 245  # a little dark comes in over the edges
+
+
+@given(st.integers(1, 200), st.integers(1, 200), st.integers(1, 40))
+def test_every_size_becomes_a_square(width: int, height: int, side: int) -> None:
+    assert middle(Image.new("RGB", (width, height), (9, 99, 199)), side).shape == (side, side, 3)
+
+
+@pytest.mark.parametrize("suffix", ["grey.png", "palette.gif", "RGBA.PNG", "sixteen.png", "sixteen.tif", "cmyk.jpg"])
+def test_every_mode_is_seen_as_it_looks(suffix: str, tmp_path: Path) -> None:
+    image, path = gradient(), tmp_path / suffix
+    grey = np.asarray(image.convert("L"))
+    {
+        "grey.png": lambda: image.convert("L").save(path),
+        "palette.gif": lambda: image.convert("P", palette=Image.Palette.ADAPTIVE).save(path),
+        "RGBA.PNG": lambda: image.convert("RGBA").save(path),
+        "sixteen.png": lambda: Image.fromarray(grey.astype(np.uint16) * 257).save(path),
+        "sixteen.tif": lambda: Image.fromarray(grey.astype(np.uint16) * 257).save(path),
+        "cmyk.jpg": lambda: image.convert("CMYK").save(path, quality=95),
+    }[suffix]()
+    wanted = middle(image.convert("L") if suffix.startswith(("grey", "sixteen")) else image, SIDE)
+    assert looks_like(read_middle(path, SIDE), wanted, tolerance=8)
+
+
+def test_a_photo_that_was_taken_with_a_turned_camera_is_put_upright(tmp_path: Path) -> None:
+    image, path = gradient(50, 50), tmp_path / "turned.jpg"
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be turned by 90° clockwise
+    image.transpose(Image.Transpose.ROTATE_90).save(path, exif=exif, quality=95)
+    assert looks_like(read_middle(path, SIDE), middle(image, SIDE))
+
+
+def test_what_is_transparent_is_black(tmp_path: Path) -> None:
+    Image.new("RGBA", (30, 30), (255, 255, 255, 0)).save(tmp_path / "glass.png")
+    assert not read_middle(tmp_path / "glass.png", SIDE).any()
+
+
+def test_content_counts_not_the_suffix(tmp_path: Path) -> None:
+    (tmp_path / "really.jpg").write_bytes(as_bytes(gradient(), "png"))
+    assert looks_like(read_middle(tmp_path / "really.jpg", SIDE), middle(gradient(), SIDE))
+
+
+def test_a_large_jpeg_is_decoded_small_and_as_sharp(tmp_path: Path) -> None:
+    image = portrait(3, 0, (900, 700))
+    image.save(tmp_path / "large.jpg", quality=95)
+    with Image.open(tmp_path / "large.jpg") as whole:
+        assert looks_like(read_middle(tmp_path / "large.jpg", SIDE), middle(whole, SIDE), tolerance=3)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_files_are_named(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(BROKEN[name]())
+    with pytest.raises(DataError, match=f"{name} cannot be read as an image"):
+        read_middle(tmp_path / name, SIDE)
+
+
+@pytest.mark.parametrize(("name", "words"), [("empty.jpg", "it is empty"), ("bomb.png", "decompression bomb|exceeds")])
+def test_the_reason_is_told(name: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(BROKEN[name]())
+    with pytest.raises(DataError, match=words):
+        read_middle(tmp_path / name, SIDE)
+
+
+def test_brightness_of_no_agreed_range_is_refused(tmp_path: Path) -> None:
+    Image.fromarray(np.full((9, 9), 1e6, np.float32)).save(tmp_path / "float.tif")
+    with pytest.raises(DataError, match="no agreed range"):
+        read_middle(tmp_path / "float.tif", SIDE)
+
+
+def test_suffixes_of_images() -> None:
+    assert {".jpg", ".jpeg", ".png", ".webp", ".tif", ".bmp", ".gif"} <= image_suffixes()
+    assert not {".eps", ".pdf", ".txt", ".csv"} & image_suffixes()
