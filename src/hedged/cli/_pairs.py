@@ -22,7 +22,7 @@ def evaluate_pairs(
     from hedged._files import write_json
     from hedged.data import read_pairs
     from hedged.evaluation import decide_listed
-    from hedged.evaluation.report.decisions import decision_rows
+    from hedged.evaluation.headline import decision_rows
     from hedged.training.data_config import ImagesConfig
 
     listed = read_pairs(file, images)

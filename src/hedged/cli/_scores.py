@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from hedged.cli._output import print_table
 
 if TYPE_CHECKING:
-    from hedged.evaluation.demo import Results
     from hedged.evaluation.headline import HeadlineRow
+    from hedged.evaluation.measure import Results
 
 UNCERTAINTY = "Mean uncertainty η"
 

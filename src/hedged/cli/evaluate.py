@@ -71,7 +71,7 @@ def evaluate(
     into RUN/metrics-pairs.json.
     """
     from hedged.cli._scores import print_scores
-    from hedged.evaluation.demo import measure
+    from hedged.evaluation.measure import measure
 
     config, embedder = load_run(run)
     if pairs:

@@ -1,20 +1,20 @@
-"""The table at the head of the page: what was measured, beside what the paper reports."""
+"""The rows of the headline table: what was measured, beside what the paper reports."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
 from typing import final
 
 from hedged.data import NDigit
 from hedged.distributions import Distribution, Mixture, Point
+from hedged.evaluation.curves import Curves
 from hedged.evaluation.evaluation import CONDITIONS, GRID, Condition, Evaluation
 from hedged.evaluation.reference import Metric, find_cell
-from hedged.evaluation.report.curves import Curves
-from hedged.evaluation.report.markup import escape
-from hedged.metrics import Vote
+from hedged.evaluation.verification import Decisions
+from hedged.metrics import Vote, roc_auc
 
+DECISIONS = "Same or not, at one threshold"
 VERIFICATION = "Verification, average precision"
 AP_CORRELATION = "Does η tell when verification fails? (Kendall’s τ)"
 KNN_CORRELATION = "Does η tell when identification fails? (Kendall’s τ)"
@@ -77,33 +77,13 @@ def _task(gallery: Condition, probe: Condition) -> str:
     return f"{probe} among {gallery}"
 
 
-def table(rows: Sequence[HeadlineRow], comparable: bool) -> str:
-    """The rows as an HTML table, grouped: the paper's column if it has any such number, differences if they compare."""
-    width = 1 if all(row.paper is None for row in rows) else 3 if comparable else 2
-    heads = ("Measured", "Paper", "Difference")[:width]
-    parts = ['<table class="headline"><thead><tr><th scope="col"></th>']
-    parts += [f'<th scope="col">{head}</th>' for head in heads]
-    parts.append("</tr></thead>")
-    for group, members in groupby(rows, key=lambda row: row.group):
-        parts.append(f'<tbody><tr><th scope="rowgroup" colspan="{len(heads) + 1}">{escape(group)}</th></tr>')
-        parts += [_table_row(row, width) for row in members]
-        parts.append("</tbody>")
-    return "\n".join([*parts, "</table>"])
-
-
-def _table_row(row: HeadlineRow, width: int) -> str:
-    difference = None
-    if row.measured is not None and row.paper is not None:
-        difference = round(row.measured, row.decimals) - row.paper  # of the numbers as shown
-    cells = (
-        f'<td class="measured">{_number(row.measured, row.decimals)}</td>',
-        f"<td>{_number(row.paper, row.decimals)}</td>",
-        f'<td class="difference">{_number(difference, row.decimals, sign="+")}</td>',
+def decision_rows(decisions: Decisions) -> tuple[HeadlineRow, ...]:
+    """The decisions as rows of the headline table."""
+    kept, curve = decisions.without_a_fifth, decisions.curve
+    rows = (
+        HeadlineRow(DECISIONS, "balanced accuracy", decisions.balanced_accuracy, None),
+        HeadlineRow(DECISIONS, "balanced accuracy without the fifth of highest η", kept, None),
+        HeadlineRow(DECISIONS, "area under the ROC curve", roc_auc(decisions.scores, decisions.pairs.matches), None),
+        HeadlineRow(DECISIONS, "τ of balanced accuracy over 20 bins of η", curve.kendall if curve else None, None, 2),
     )
-    return f'<tr><th scope="row">{escape(row.name)}</th>{"".join(cells[:width])}</tr>'
-
-
-def _number(value: float | None, decimals: int, sign: str = "-") -> str:
-    if value is None:
-        return "–"
-    return f"{value:{sign}.{decimals}f}".replace("-", "−")
+    return tuple(row for row in rows if row.measured is not None)

@@ -1,62 +1,19 @@
-"""Uncertainty against performance: the curves of the paper's figure 5, and why one is missing if it is."""
+"""Uncertainty against performance, drawn: the curves of the paper's figure 5."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Self, final
 
 import numpy as np
 
-from hedged.distributions import Point
-from hedged.errors import DataError
-from hedged.evaluation.evaluation import CONDITIONS, Condition, Evaluation
+from hedged.evaluation.curves import Curves
+from hedged.evaluation.evaluation import Condition
 from hedged.evaluation.report.markup import Section, grid, note
 from hedged.evaluation.report.panel import Panel
 from hedged.metrics import UncertaintyCurve
 from hedged.plots.canvas import COLOURS, FAINT, INK
 
-ONE_ETA = "A point embedding has the same η for every image."
 MARKERS: dict[Condition, str] = {"clean": "o", "corrupt": "s"}
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Curves:
-    """Performance in 20 bins of η; an empty mapping comes with the reason."""
-
-    ap: Mapping[Condition, UncertaintyCurve]
-    knn: Mapping[Condition, UncertaintyCurve]  # by condition of the gallery, probes clean
-    corrupt_probes: UncertaintyCurve | None
-    why_no_ap: str = ""
-    why_no_knn: str = ""
-
-    @classmethod
-    def measure(cls, evaluation: Evaluation) -> Self:
-        if isinstance(evaluation.embeddings["clean"], Point):
-            return cls({}, {}, None, ONE_ETA, ONE_ETA)
-        ap, knn, probes, why_no_ap, why_no_knn = {}, {}, None, "", ""
-        try:
-            knn = {c: evaluation.knn_curve(c) for c in CONDITIONS}
-            probes = evaluation.knn_curve("clean", "corrupt")
-        except DataError as error:
-            why_no_knn = _too_small("KNN", error)
-        try:
-            ap = {c: evaluation.ap_curve(c) for c in CONDITIONS}
-        except DataError as error:
-            why_no_ap = _too_small("AP", error)
-        return cls(ap, knn, probes, why_no_ap, why_no_knn)
-
-    def ap_kendall(self, condition: Condition) -> float | None:
-        return self.ap[condition].kendall if self.ap else None
-
-    def knn_kendall(self, gallery: Condition) -> float | None:
-        return self.knn[gallery].kendall if self.knn else None
-
-
-def _too_small(curve: str, error: DataError) -> str:
-    """The fact of the error without its advice, which is for programmers."""
-    return f"The test set is too small for the {curve} curve: {str(error).split(';')[0]}."
 
 
 def curves_section(curves: Curves) -> Section:

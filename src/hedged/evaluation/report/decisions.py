@@ -7,28 +7,14 @@ from numpy.typing import NDArray
 from sklearn.metrics import precision_recall_curve, roc_curve  # type: ignore[import-untyped]
 
 from hedged.evaluation import Decisions
-from hedged.evaluation.headline import HeadlineRow
 from hedged.evaluation.report.curves import draw_line, finish_bins
 from hedged.evaluation.report.markup import Section, grid, note
 from hedged.evaluation.report.panel import Panel
 from hedged.metrics import average_precision, equal_count_bins, roc_auc
 from hedged.plots.canvas import COLOURS, FAINT, INK, MUTED
 
-GROUP = "Same or not, at one threshold"
 BINS, STEPS = 20, 60
 POINTS = 2_000  # of a line in a chart: more would not be seen
-
-
-def decision_rows(decisions: Decisions) -> tuple[HeadlineRow, ...]:
-    """The decisions as rows of the headline table."""
-    kept, curve = decisions.without_a_fifth, decisions.curve
-    rows = (
-        HeadlineRow(GROUP, "balanced accuracy", decisions.balanced_accuracy, None),
-        HeadlineRow(GROUP, "balanced accuracy without the fifth of highest η", kept, None),
-        HeadlineRow(GROUP, "area under the ROC curve", roc_auc(decisions.scores, decisions.pairs.matches), None),
-        HeadlineRow(GROUP, "τ of balanced accuracy over 20 bins of η", curve.kendall if curve else None, None, 2),
-    )
-    return tuple(row for row in rows if row.measured is not None)
 
 
 def decisions_section(decisions: Decisions) -> Section:

@@ -11,15 +11,17 @@ from hedged._files import write_text
 from hedged.data import Features, NDigit
 from hedged.distributions import Point
 from hedged.evaluation import Decisions
+from hedged.evaluation.curves import ONE_ETA, Curves
 from hedged.evaluation.evaluation import Evaluation
-from hedged.evaluation.headline import HeadlineRow, headline_rows, model_name, table
+from hedged.evaluation.headline import HeadlineRow, headline_rows, model_name
 from hedged.evaluation.report.certainty import extremes_section, spread_section
 from hedged.evaluation.report.clouds import space_section
-from hedged.evaluation.report.curves import ONE_ETA, Curves, curves_section
+from hedged.evaluation.report.curves import curves_section
 from hedged.evaluation.report.decisions import decisions_section
 from hedged.evaluation.report.markup import Section, escape
 from hedged.evaluation.report.pairs import pairs_section
 from hedged.evaluation.report.settings import describe_model, facts, settings_list, warning
+from hedged.evaluation.report.table import table
 
 NO_UNCERTAINTY = (
     " So there is no most and no least certain image, nothing to sort by and nothing to spread: the pictures of "
