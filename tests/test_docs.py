@@ -1,4 +1,4 @@
-"""The documentation keeps its word: examples run, links lead somewhere, tables and generated pages are current."""
+"""The documentation keeps its word: examples run, links lead somewhere, tables and the navigation are current."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from hedged.training.data_config import FeaturesConfig, ImagesConfig, Section
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
+SOURCE = ROOT / "src" / "hedged"
+PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "results").rglob("*.md")])
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
 
@@ -75,9 +76,38 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(target), f"{name(page)} links to {name(target)}#{anchor}"
 
 
-def test_every_page_is_listed() -> None:
-    listed = {target for target, _ in links(DOCS / "README.md")}
-    assert {page for page in DOCS.glob("*.md") if page.name != "README.md"} <= listed
+def navigation() -> list[Path]:
+    """The pages of the documentation site, in the order of its navigation; some lie outside docs/."""
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    names = re.findall(r"^ +- (?:[\w ]+: )?([\w/-]+\.md)$", text, re.MULTILINE)
+    return [(DOCS if (DOCS / name).exists() else ROOT) / name for name in names]
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    outside = [*(ROOT / "results").rglob("*.md"), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
+    assert sorted(navigation()) == sorted([*DOCS.rglob("*.md"), *outside])
+
+
+def test_the_first_page_lists_the_others_as_the_navigation_does() -> None:
+    home, *others = navigation()
+    assert home == DOCS / "README.md"
+    assert [page for page, _ in links(home) if page.suffix == ".md"] == others
+
+
+def test_every_package_has_an_api_page() -> None:
+    public = {path.stem for path in SOURCE.glob("[a-z]*") if path.suffix == ".py" or (path / "__init__.py").exists()}
+    pages = {
+        page.stem: page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md") if page.stem != "README"
+    }
+    assert set(pages) == public - {"bench", "cli", "paper", "plots"}
+    for package, page in pages.items():
+        assert f"::: hedged.{package}\n" in page
+
+
+def test_the_design_page_includes_the_import_table() -> None:
+    assert '--8<-- "tests/test_imports.py:table"' in (DOCS / "design.md").read_text(encoding="utf-8")
+    table = (ROOT / "tests" / "test_imports.py").read_text(encoding="utf-8")
+    assert 0 < table.index("[start:table]") < table.index("MAY_IMPORT") < table.index("[end:table]")
 
 
 def test_source_files_that_pages_name_are_there() -> None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from hedged.bench.decisions_page import RUNS
+from hedged.paper.page import is_met
 from hedged.training import load_config, shipped_config
 
 ROOT = Path(__file__).parents[1]
@@ -48,12 +52,89 @@ def test_the_readme_shows_what_was_measured() -> None:
         assert [number.strip().strip("*") for number in line.split("|")[2].split("/")] == expected
 
 
-def test_the_readme_tells_what_the_page_of_results_counts() -> None:
-    readme, page = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "results/README.md"))
-    words = " ".join(readme.split())
+@pytest.mark.parametrize("name", ["README.md", "results/README.md"])
+def test_the_front_pages_tell_what_the_page_of_the_paper_counts(name: str) -> None:
+    front, page = ((ROOT / path).read_text(encoding="utf-8") for path in (name, "results/paper/README.md"))
+    words = " ".join(front.replace("*", "").split())
     for kind in ("accuracies", "correlations"):
         (counted,) = re.findall(rf"\d+ of \d+ {kind}", page)
         assert counted in words
+
+
+def committed(name: str) -> Any:
+    return json.loads((ROOT / "results" / name).read_text(encoding="utf-8"))
+
+
+def find(cells: list[dict[str, Any]], **keys: object) -> dict[str, Any]:
+    (cell,) = (cell for cell in cells if all(cell.get(key) == value for key, value in keys.items()))
+    return cell
+
+
+def front_page_rows() -> dict[str, list[str]]:
+    """The rows of the tables of results/README.md, as the files have them."""
+    cells = [cell for name in ("main-task", "uncertainty-correlation") for cell in committed(f"paper/{name}.json")]
+    rows = {}
+    for words, metric, gallery, digits in (
+        ("Verification, average precision, clean", "verification_ap", "clean", 3),
+        ("Verification, average precision, corrupt", "verification_ap", "corrupt", 3),
+        ("Identification, 5 neighbours, clean gallery", "knn_accuracy", "clean", 3),
+        ("Identification, 5 neighbours, corrupt gallery", "knn_accuracy", "corrupt", 3),
+        ("τ of η and average precision, clean", "ap_correlation", "clean", 2),
+        ("τ of η and average precision, corrupt", "ap_correlation", "corrupt", 2),
+    ):
+        gaussian = [cell for cell in cells if cell["model"] == "mog-1" and cell["split"] == "seen"]
+        both = [find(gaussian, metric=metric, gallery=gallery, digits=n, dim=n) for n in (2, 3)]
+        rows[words] = [f"{cell['measured']:.{digits}f} ({cell['paper']:.{digits}f})" for cell in both]
+    for words, metric in (
+        ("corrupt average precision, 2 digits, 2-D", "verification_ap"),
+        ("identification in a corrupt gallery, 2 digits, 2-D", "knn_accuracy"),
+    ):
+        plane = [cell for cell in cells if (cell["digits"], cell["dim"], cell["split"]) == (2, 2, "seen")]
+        models = [find(plane, metric=metric, gallery="corrupt", model=model) for model in ("mog-1", "point")]
+        rows[words] = [f"{cell['measured']:.3f}" for cell in models]
+    pets = [find(committed("paper/pets.json"), metric="balanced_accuracy", model=model) for model in ("mog-1", "point")]
+    rows["photos of 279 unseen dogs, balanced accuracy"] = [f"{cell['measured']:.3f}" for cell in pets]
+    dogs = committed("decisions/dogs.json")
+    rows["calibration error on unseen dogs"] = [f"{dogs[key]:.3f}" for key in ("ece", "ece_before")]
+    left = dogs["error_after_abstaining"]
+    rows["error left when 20 % of pairs are not decided, unseen dogs"] = [
+        f"{left[key]:.3f}" for key in ("expected error", "random")
+    ]
+    rows["the same"] = [f"{left[key]:.3f}" for key in ("expected error", "distance from the threshold")]
+    ratios = {line["name"]: line["ratio"] for line in committed("benchmarks/benchmarks.json")}
+    faster = ratios["match_matrix, 10,000 × 10,000, D = 2: times as fast as eager Monte Carlo"]
+    rows["time of all pairs of 10,000 × 10,000"] = [f"{faster:.0f} times as fast", "1"]
+    (latency,) = (
+        ratio for name, ratio in ratios.items() if name.endswith("latency / that of FAISS, exact, on the means")
+    )
+    rows["time of one search in a million, top 10"] = [f"{latency:.2f}", "1"]
+    return rows
+
+
+def test_the_front_page_of_results_shows_what_was_measured() -> None:
+    page = (ROOT / "results" / "README.md").read_text(encoding="utf-8").splitlines()
+    for words, expected in front_page_rows().items():
+        (line,) = (line for line in page if f"| {words} |" in line)
+        shown = [number.strip(" *|") for number in line.split(f"| {words} |")[1].strip(" |").split("|")]
+        assert shown == expected, words
+
+
+def test_the_front_page_of_results_counts_what_falls_short() -> None:
+    words = " ".join((ROOT / "results" / "README.md").read_text(encoding="utf-8").replace("*", "").split())
+    claims = committed("paper/claims.json")
+    assert f"{sum(not claim['holds'] for claim in claims)} of {len(claims)} claims" in words
+    main = [[cell for cell in committed("paper/main-task.json") if cell["split"] == s] for s in ("unseen", "seen")]
+    unseen, seen = (f"{sum(map(is_met, cells))} of {len(cells)}" for cells in main)
+    assert f"{unseen} accuracies of the main table reach the paper's on `unseen` numbers, {seen} on `seen`" in words
+    pets = committed("paper/pets.json")
+    pearson = find(pets, metric="bin_correlation", correlation="pearson")
+    assert f"accuracy is {pearson['measured']:.3f}, the paper reports {pearson['paper']:.3f}" in words
+    whole, kept = (
+        find(pets + committed("paper/pets-variants.json"), metric="balanced_accuracy", model="mog-1", rejected=r)
+        for r in (None, 0.2)
+    )
+    assert f"from {whole['measured']:.3f} to {kept['measured']:.3f}" in words
+    assert f"τ of clean images is {DEMO['metrics']['ap_correlation']['clean']:.2f} (the paper: 0.74)" in words
 
 
 def test_the_guide_shows_what_was_measured_of_the_retrofit() -> None:

@@ -1,4 +1,4 @@
-"""Put what `hedged paper run all` made where the project keeps it: results/paper, results/README.md, shipped models.
+"""Put what `hedged paper run all` made where the project keeps it: results/paper and the shipped models.
 
     python tools/publish_paper.py runs/paper          into this checkout
     python tools/publish_paper.py runs/paper FOLDER   into another
@@ -7,7 +7,8 @@
 Of a table, a test set is published if every cell of it was measured by the recipe as it is. Other results that
 results/paper holds are removed, so that all that is there comes from one folder, but for what is made of photos: that
 is published by name. Models that ship are copies of models on the shelf; nothing is trained here, and nothing is
-written if one of them is not there.
+written if one of them is not there. The front page, results/README.md, is written by hand; a test names the numbers of
+it that have changed.
 """
 
 from __future__ import annotations
@@ -62,13 +63,6 @@ heads on vectors were measured on them too. One Gaussian, the mean of three seed
 | the recipe as it is: a mirror image that disagrees counts for a quarter | 0.905 (0.902) | 0.83 | 21.3 % |
 
 The three seeds of the last have cuts of 19, 22 and 23 %; τ fell with that step. All trials are in docs/recipe.md.
-
-"""
-
-DEMO = """## The demo
-
-`demo.json`: 2 digits, one Gaussian in two dimensions, seed 0; made by `make demo` on two CPU cores; `commit` says of
-which version. A test holds the README's table and the demo's bars against this file.
 """
 
 
@@ -103,8 +97,8 @@ def publish_some(made: Path, root: Path, names: Sequence[str]) -> None:
 
 
 def _write_page(shelf: Shelf | None, root: Path) -> None:
-    page = write_page(shelf, root / "results" / "paper", root / "results" / "README.md")
-    write_text(page, page.read_text(encoding="utf-8") + TRIED + DEMO)
+    page = write_page(shelf, root / "results" / "paper")
+    write_text(page, page.read_text(encoding="utf-8") + TRIED)
     print(page)
 
 

@@ -45,13 +45,13 @@ def test_whole_tables_pictures_a_page_and_models_are_published(made: Path, tmp_p
     root = tmp_path / "root"
     load_tool().publish(made, root)
     results = root / "results" / "paper"
-    assert {path.name for path in results.iterdir()} == {"kl.json", "architecture.png"}
+    assert {path.name for path in results.iterdir()} == {"kl.json", "architecture.png", "README.md"}
     for name in ("kl.json", "architecture.png"):
         assert (results / name).read_bytes() == (made / name).read_bytes()
-    page = (root / "results" / "README.md").read_text()
+    page = (results / "README.md").read_text()
     assert "## kl" in page
-    assert "(paper/architecture.png)" in page
-    assert page.count("## The demo") == 1
+    assert "(architecture.png)" in page
+    assert page.count("## What was tried for the numbers that fall short") == 1
     for model in MODELS.iterdir():
         for file in model.iterdir():
             assert (
@@ -75,7 +75,7 @@ def test_what_is_not_whole_or_of_another_recipe_is_left_out_and_what_was_there_b
         (results / name).write_text("[]")
     load_tool().publish(made, tmp_path / "root")
     assert load_cells(results, "kl") == [cell for cell in cells if cell["split"] == "seen"]
-    assert {path.name for path in results.iterdir()} == {"kl.json", "architecture.png"}
+    assert {path.name for path in results.iterdir()} == {"kl.json", "architecture.png", "README.md"}
     told = capsys.readouterr()
     assert "kl.json lacks 2 cells" in told.err
     assert "four-d.json lacks 59 cells" in told.err
@@ -105,18 +105,18 @@ def test_a_folder_with_nothing_in_it_is_refused_and_removes_nothing(made: Path, 
 def test_what_is_named_is_published_and_all_else_stays(made: Path, tmp_path: Path) -> None:
     tool, root = load_tool(), tmp_path / "root"
     tool.publish(made, root)
-    results = root / "results"
+    results = root / "results" / "paper"
     before = (results / "README.md").read_text()
     others = tmp_path / "others"
     others.mkdir()
     (others / "pets.png").write_bytes(b"dogs")
     tool.main(str(others), str(root), "pets")
-    assert {path.name for path in (results / "paper").iterdir()} == {"kl.json", "architecture.png", "pets.png"}
+    assert {path.name for path in results.iterdir()} == {"kl.json", "architecture.png", "pets.png", "README.md"}
     page = (results / "README.md").read_text()
-    assert "(paper/pets.png)" in page
+    assert "(pets.png)" in page
     old = [line for line in before.splitlines() if line]
     assert [line for line in page.splitlines() if line in old] == old
     with pytest.raises(tool.RunError, match="no whole teaser"):
         tool.main(str(others), str(root), "teaser")
     tool.publish(made, root)  # which knows of no photos
-    assert (results / "paper" / "pets.png").exists()
+    assert (results / "pets.png").exists()
