@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "training": {"data", "losses", "match", "models"},
     "decisions": {"metrics"},
     "search": {"decisions", "match", "models"},
-    "plots": {"decisions", "metrics"},
+    "plots": {"metrics"},
     "evaluation": {"data", "decisions", "match", "metrics", "models", "plots", "training"},
     "bench": {"data", "decisions", "evaluation", "losses", "match", "metrics", "models", "plots", "search", "training"},
     "paper": {"data", "decisions", "evaluation", "match", "metrics", "models", "plots", "training"},

@@ -14,8 +14,9 @@ from paper.exhibition import Exhibition, ellipses_of, has_ellipses
 
 from hedged.evaluation import CONDITIONS
 from hedged.evaluation.space import DRAWN, Space
-from hedged.paper import drawing, embedded_images, embeddings_3d, embeddings_mog, kl_ellipsoids
+from hedged.paper import embedded_images, embeddings_3d, embeddings_mog, kl_ellipsoids
 from hedged.paper.recipe import recipe
+from hedged.plots import ellipses, ellipsoids
 from hedged.plots.plane import Array, one_of_each
 
 
@@ -45,13 +46,13 @@ def test_components_of_one_image_are_joined(row: int, components: int, exhibitio
 
 
 def test_the_line_through_components_is_the_shortest() -> None:
-    path = drawing._shortest_path(np.array([[0.0, 0.0], [3.0, 0.0], [1.0, 0.0], [2.0, 0.0]]))
+    path = ellipses._shortest_path(np.array([[0.0, 0.0], [3.0, 0.0], [1.0, 0.0], [2.0, 0.0]]))
     assert np.abs(np.diff(path[:, 0])).tolist() == [1, 1, 1]
 
 
 def test_wide_gaussians_are_beneath_and_fainter() -> None:
     axes = Canvas().add_subplot()
-    found = drawing.ellipses(axes, np.zeros((2, 2)), np.array([[0.01, 0.01], [1.0, 4.0]]), "black", deviations=3)
+    found = ellipses.draw_ellipses(axes, np.zeros((2, 2)), np.array([[0.01, 0.01], [1.0, 4.0]]), "black", deviations=3)
     assert np.asarray(found.get_widths()).tolist() == pytest.approx([12, 0.6])
     assert np.asarray(found.get_heights()).tolist() == pytest.approx([6, 0.6])
     wide, narrow = np.asarray(found.get_facecolor())[:, 3]
@@ -109,24 +110,24 @@ def test_ellipsoids_of_the_same_images_clean_and_corrupt(exhibition: Exhibition)
     for axes in (clean, corrupt):
         assert axes.name == "3d"
         solids = [c for c in axes.collections if c.get_rasterized()]
-        assert [len(np.asarray(c.get_facecolor())) for c in solids] == [drawing.CAPS * embeddings_3d.DRAWN]
+        assert [len(np.asarray(c.get_facecolor())) for c in solids] == [ellipsoids.CAPS * embeddings_3d.DRAWN]
     assert clean.get_xlim() == corrupt.get_xlim()
 
 
 def test_an_ellipsoid_is_its_silhouette_and_caps_within() -> None:
     axes: Any = Canvas().add_subplot(projection="3d")
-    drawing.cube_view(axes, np.array([[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]]))
-    viewer, spread = drawing._direction(axes.elev, axes.azim), np.array([0.1, 1.0, 3.0])
-    caps = drawing._caps(spread, axes)
+    ellipsoids.cube_view(axes, np.array([[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]]))
+    viewer, spread = ellipsoids._direction(axes.elev, axes.azim), np.array([0.1, 1.0, 3.0])
+    caps = ellipsoids._caps(spread, axes)
     assert np.linalg.norm(caps, axis=-1) == pytest.approx(np.ones(caps.shape[:2]))
     facing = (caps / spread) @ viewer
     assert facing[0] == pytest.approx(np.zeros(caps.shape[1]), abs=1e-12)
     assert (facing[1:] > 0).all()
-    drawing.ellipsoids(axes, np.zeros((2, 1, 3)), np.ones((2, 1, 3)), "black")
+    ellipsoids.draw_ellipsoids(axes, np.zeros((2, 1, 3)), np.ones((2, 1, 3)), "black")
 
 
 def test_a_cube_is_drawn_without_its_nearest_corner() -> None:
-    edges = drawing._far_edges(20, -60)
+    edges = ellipsoids._far_edges(20, -60)
     assert edges.shape == (9, 2, 3)
     assert not (edges == [1, -1, 1]).all(-1).any()
 

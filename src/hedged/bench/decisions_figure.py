@@ -10,10 +10,26 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hedged.bench.decisions import ABSTAIN, CHOICES, TARGET
-from hedged.plots.canvas import FAINT
-from hedged.plots.style import COLOURS, FULL, HEDGED, INK, POINT, SMALL, TEXT, labels, panels, title
+from hedged.plots.reliability import draw_diagonal, draw_reliability_lines
+from hedged.plots.style import (
+    COLOURS,
+    FAINT,
+    FULL,
+    GREEN,
+    HEDGED,
+    INK,
+    ORANGE,
+    PINK,
+    POINT,
+    SMALL,
+    TEXT,
+    VERMILION,
+    labels,
+    panels,
+    title,
+)
 
-LINES = dict(zip(CHOICES, (HEDGED, "#D55E00", "#E69F00", POINT, "#009E73", "#CC79A7"), strict=True))
+LINES = dict(zip(CHOICES, (HEDGED, VERMILION, ORANGE, POINT, GREEN, PINK), strict=True))
 STYLES = dict(zip(CHOICES, ("-", "-", "-", "-", ":", ":"), strict=True))
 
 
@@ -43,13 +59,10 @@ def draw(sets: Mapping[str, Mapping[str, Any]]) -> Figure:
 
 def _reliability(axes: Axes, trials: list[Mapping[str, list[float]]]) -> None:
     """A line for each split, before and after."""
-    axes.plot([0, 1], [0, 1], color=INK, linewidth=0.6, zorder=3)
+    draw_diagonal(axes, INK, width=0.6, layer=3)
     for when, colour in (("before", COLOURS["corrupt"]), ("after", COLOURS["clean"])):
-        for bins in trials:
-            axes.plot(bins[f"predicted {when}"], bins[f"observed {when}"], color=colour, linewidth=0.8, alpha=0.35)
-        axes.plot([], [], color=colour, label=when)
-    axes.set_xlim(0, 1)
-    axes.set_ylim(0, 1)
+        lines = [(bins[f"predicted {when}"], bins[f"observed {when}"]) for bins in trials]
+        draw_reliability_lines(axes, lines, colour, when)
     labels(axes, "match probability", "share that match")
 
 

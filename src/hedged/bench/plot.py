@@ -8,14 +8,14 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 from hedged.bench.growth import Cost
-from hedged.plots.style import FULL, HEDGED, SMALL, labels, panels, title
+from hedged.plots.style import BROWN, FULL, HEDGED, ORANGE, PRINT, SKY, SMALL, VERMILION, grid, labels, panels, title
 
 COLOURS = {
     "closed form": HEDGED,
-    "closed form, eager": "#56B4E9",
-    "Monte Carlo, eager": "#D55E00",
-    "Monte Carlo, matrix product": "#E69F00",
-    "Monte Carlo, gathered": "#8B4513",
+    "closed form, eager": SKY,
+    "Monte Carlo, eager": VERMILION,
+    "Monte Carlo, matrix product": ORANGE,
+    "Monte Carlo, gathered": BROWN,
 }
 MARKS = dict(zip(COLOURS, "osD^v", strict=True))
 AXES = {
@@ -45,11 +45,11 @@ def _panel(axes: Axes, axis: str, costs: Sequence[Cost]) -> None:
     for way, colour in COLOURS.items():
         points = [(cost.at, cost.microseconds) for cost in costs if cost.way == way]
         if points:
-            axes.plot(*zip(*points, strict=True), color=colour, marker=MARKS[way], markersize=3.5, linewidth=1.2)
+            axes.plot(*zip(*points, strict=True), color=colour, marker=MARKS[way], markersize=3.5, linewidth=PRINT.line)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     ticks = sorted({cost.at for cost in costs})
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
-    axes.grid(axis="y", color="#e6e6e6", linewidth=0.6)
+    grid(axes)
     title(axes, axis)
     labels(axes, AXES[axis])

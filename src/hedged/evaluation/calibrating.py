@@ -10,12 +10,12 @@ from typing import final
 
 from hedged._files import write_atomically
 from hedged.data import Dataset, PairList
-from hedged.decisions import Calibration, ScoredPairs, identities_of_list
+from hedged.decisions import Calibration, Quality, ScoredPairs, identities_of_list
 from hedged.evaluation import decide_listed
 from hedged.evaluation.evaluation import Condition, embed_all, match_scores
 from hedged.metrics import balanced_pairs
 from hedged.models import Embedder
-from hedged.plots.reliability import reliability_figure
+from hedged.plots.reliability import Diagram, reliability_figure
 from hedged.training import Config, build_data
 
 PICTURE, DPI = "reliability.png", 160
@@ -67,6 +67,11 @@ def pairs_of_list(listed: PairList, embedder: Embedder, name: str) -> Source:
 
 def save_calibration(found: Calibration, folder: Path, words: str) -> Path:
     """Write calibration.json beside the model, and the picture before it: what is there is of one calibration."""
-    figure = reliability_figure(found)
+    choice = found.choice
+    figure = reliability_figure(_diagram("before", choice.before), _diagram(f"after: {found.kind}", choice.after))
     write_atomically(folder / PICTURE, lambda part: figure.savefig(part, dpi=DPI, format="png"))
     return found.decider.save(folder, {"source": words, **found.report()})
+
+
+def _diagram(title: str, quality: Quality) -> Diagram:
+    return Diagram(title, quality.reliability, {"ECE": quality.ece, "Brier": quality.brier, "NLL": quality.nll})

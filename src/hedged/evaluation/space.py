@@ -24,7 +24,11 @@ MARGIN = 0.05
 @final
 @dataclass(frozen=True, eq=False)
 class Space:
-    """A test set and the plane that it is drawn on: what the panels share."""
+    """A test set and the plane that it is drawn on: what the panels share.
+
+    Args:
+        evaluation: The test set, embedded.
+    """
 
     evaluation: Evaluation
 
@@ -59,13 +63,23 @@ class Space:
         return class_centroids(self.embedding.mean.double().numpy(), self.evaluation.labels)
 
     @cached_property
+    def class_names(self) -> list[str]:
+        """The names of the classes, in the order of `centroids`."""
+        return [self.evaluation.data.name(int(label)) for label in self.centroids.labels]
+
+    @cached_property
     def plane(self) -> Plane:
         """The view: of one dimension there is only the line."""
         means = self.embedding.parts()[0].double().numpy()
         return Plane.through(means.reshape(-1, means.shape[-1]))
 
     def parts(self, condition: Condition, items: NDArray[np.intp]) -> tuple[Array, Array]:
-        """Means and variances of the components of these images, `(n, C, D)`."""
+        """Means and variances of the components of images, `(n, C, D)` each.
+
+        Args:
+            condition: Clean or corrupt.
+            items: Which images, `(n,)`.
+        """
         means, variances = self.evaluation.embeddings[condition][torch.from_numpy(items)].parts()
         return means.double().numpy(), variances.double().numpy()
 

@@ -17,12 +17,12 @@ from hedged.data import build_ndigit, offline_digits
 from hedged.data.ndigit.dataset import side_by_side
 from hedged.data.ndigit.occlusion import cover
 from hedged.match._closed_form.expansion import expand
-from hedged.paper.drawing import Pixels, ellipses, thumbnail
 from hedged.paper.exhibits import Figure
 from hedged.paper.shelf import Shelf
-from hedged.plots.canvas import FAINT, MUTED
+from hedged.plots.ellipses import draw_ellipses
+from hedged.plots.pictures import Pixels, draw_picture
 from hedged.plots.plane import Array
-from hedged.plots.style import FULL, HEDGED, INK, MIXTURE, POINT, SMALL, TEXT
+from hedged.plots.style import FAINT, FULL, HEDGED, INK, MIXTURE, MUTED, POINT, SMALL, TEXT
 from hedged.training import Config
 
 Place = tuple[float, float]
@@ -73,7 +73,7 @@ def _inputs(axes: Axes) -> None:
 def _input(axes: Axes, i: int, pixels: Pixels) -> None:
     """An image, the network, and the Gaussian that it gives."""
     y, colour, k = ROWS[i], COLOURS[i], i + 1
-    thumbnail(_icon(axes, (0.44, y), (0.7, 0.35)), pixels, colour)
+    draw_picture(_icon(axes, (0.44, y), (0.7, 0.35)), pixels, colour)
     _text(axes, (0.44, y + 0.29), f"$x_{k}$", colour, TEXT + 1)
     _arrow(axes, (0.83, y), (1.05, y))
     corners = [(1.07, y - 0.4), (1.07, y + 0.4), (1.47, y + 0.2), (1.47, y - 0.2)]
@@ -140,7 +140,7 @@ def _icon(axes: Axes, centre: Place, size: Place) -> Axes:
 
 def _gaussian(icon: Axes, mean: Array, variance: Array, colour: str) -> None:
     for deviations in (1, 2):
-        ellipses(icon, mean, variance, colour, deviations)
+        draw_ellipses(icon, mean, variance, colour, deviations)
 
 
 def _difference(icon: Axes) -> None:

@@ -10,13 +10,12 @@ from matplotlib.figure import Figure as Canvas
 
 from hedged.evaluation.space import Space
 from hedged.metrics import Centroids, axis_alignment
-from hedged.paper.drawing import square_view
 from hedged.paper.exhibits import Figure
 from hedged.paper.measurements import Cell
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
-from hedged.plots.canvas import FAINT
-from hedged.plots.style import SMALL, digit_colour, ink_on, labels, letters, panels, title
+from hedged.plots.ellipses import square_view
+from hedged.plots.style import FAINT, SMALL, digit_colour, ink_on, labels, letters, panels, title
 from hedged.training import Config
 
 ROWS = {"Point embedding": "point", "Hedged embedding": "mog-1"}
@@ -50,9 +49,9 @@ class ClassCentroids(Figure):
         return figure
 
     def numbers(self, shelf: Shelf) -> list[Cell]:
-        told = {"digits": 2, "dim": 2, "metric": "axis_alignment", "split": "instance"}
+        setting = {"digits": 2, "dim": 2, "metric": "axis_alignment", "split": "instance"}
         return [
-            {**told, "model": model, "measured": round(axis_alignment(centroids).score, 5)}
+            {**setting, "model": model, "measured": round(axis_alignment(centroids).score, 5)}
             for model, centroids in zip(ROWS.values(), self.centroids(shelf), strict=True)
         ]
 

@@ -16,11 +16,12 @@ from scipy.optimize import linear_sum_assignment
 from hedged.evaluation import Condition, Evaluation
 from hedged.evaluation.images import images_of
 from hedged.evaluation.space import Space
-from hedged.paper.drawing import TILE, ellipses, numbers, square_view, thumbnail
 from hedged.paper.exhibits import Figure
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
 from hedged.paper.teaser import HIDDEN, VISIBLE, hidden_ink
+from hedged.plots.ellipses import TILE, draw_class_names, draw_ellipses, square_view
+from hedged.plots.pictures import draw_picture
 from hedged.plots.plane import Array
 from hedged.plots.style import COLOURS, FULL, INK, TEXT, letters, panels, title
 from hedged.training import Config
@@ -89,10 +90,10 @@ def _panel(axes: Axes, space: Space, shown: list[Example]) -> None:
     parts = [space.parts(example.condition, np.array([example.item])) for example in shown]
     places = np.concatenate([means[0] for means, _ in parts])
     square_view(axes, np.concatenate([space.centroids.positions, places]), margin=0.06)
-    numbers(axes, space.centroids, space.evaluation.ndigit.n_digits, squares=True)
+    draw_class_names(axes, space.class_names, space.centroids.positions, squares=True)
     for example, (means, variances) in zip(shown, parts, strict=True):
         if not space.is_point:
-            ellipses(axes, means, variances, COLOURS[example.condition], DEVIATIONS, width=0.9)
+            draw_ellipses(axes, means, variances, COLOURS[example.condition], DEVIATIONS, width=0.9)
     for example, place, slot in zip(shown, places, slots(axes, places), strict=True):
         _explain(axes, space.evaluation, example, place, slot)
 
@@ -112,7 +113,7 @@ def _explain(axes: Axes, evaluation: Evaluation, example: Example, place: Array,
     (x, edge), colour = slot, COLOURS[example.condition]
     bottom = edge if edge > 1 else edge - WIDTH / 2
     frame = axes.inset_axes((x - WIDTH / 2, bottom, WIDTH, WIDTH / 2))
-    thumbnail(frame, images_of(evaluation, example.condition, np.array([example.item]))[0], colour)
+    draw_picture(frame, images_of(evaluation, example.condition, np.array([example.item]))[0], colour)
     axes.annotate(
         "", xy=tuple(place), xytext=slot, xycoords="data", textcoords="axes fraction", annotation_clip=False,
         arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 0},

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure as Canvas
 
 from hedged.evaluation import CONDITIONS
 from hedged.evaluation.space import Space
-from hedged.paper.drawing import cloud_panel
+from hedged.paper.cloud_panel import cloud_panel
 from hedged.paper.exhibits import Figure
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure as Canvas
 
 from hedged.evaluation import CONDITIONS
 from hedged.evaluation.space import Space
-from hedged.paper.drawing import cube_view, ellipsoids
 from hedged.paper.exhibits import Figure
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
+from hedged.plots.ellipsoids import cube_view, draw_ellipsoids
 from hedged.plots.plane import one_of_each
 from hedged.plots.style import COLOURS, letters, panels, title
 from hedged.training import Config
@@ -41,7 +41,7 @@ class Embeddings3d(Figure):
         corners = np.concatenate([means - reach, means + reach, space.parts("corrupt", drawn)[0]]).reshape(-1, 3)
         for one, condition in zip(axes.flat, CONDITIONS, strict=True):
             cube_view(one, corners, margin=0.05)
-            ellipsoids(one, *space.parts(condition, drawn), COLOURS[condition])
+            draw_ellipsoids(one, *space.parts(condition, drawn), COLOURS[condition])
             title(one, f"{condition.capitalize()} test images")
         letters(list(axes.flat))
         canvas.set_layout_engine("constrained", h_pad=0.1)  # inches: these titles stand higher than others

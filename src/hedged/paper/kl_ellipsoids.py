@@ -12,16 +12,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from hedged.evaluation import CONDITIONS, Condition, Evaluation
-from hedged.evaluation.report.curves import MARKERS
 from hedged.evaluation.space import Space
-from hedged.paper.drawing import cube_view, ellipsoids
 from hedged.paper.exhibits import Figure
 from hedged.paper.measurements import Cell
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
-from hedged.plots.canvas import FAINT, MUTED
+from hedged.plots.ellipsoids import cube_view, draw_ellipsoids
 from hedged.plots.plane import Array, one_of_each
-from hedged.plots.style import COLOURS, FULL, INK, SMALL, calm, labels, letters, title
+from hedged.plots.style import COLOURS, FULL, INK, MARKERS, MUTED, PRINT, SMALL, calm, grid, labels, letters, title
 from hedged.training import Config
 
 BETAS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
@@ -50,7 +48,7 @@ class KlEllipsoids(Figure):
         for axes, beta, model in zip(cubes, BETAS, models, strict=True):
             cube_view(axes, corners, margin=0)
             _draw_prior(axes)
-            ellipsoids(axes, model.means, model.variances, COLOURS["corrupt"])
+            draw_ellipsoids(axes, model.means, model.variances, COLOURS["corrupt"])
             title(axes, rf"$\beta = 10^{{{round(math.log10(beta))}}}$")
         cubes[0].text2D(0.5, -0.03, "dotted: the unit Gaussian", transform=cubes[0].transAxes, **SMALL_PRINT)
         trend = figure.add_subplot(2, 3, 6)
@@ -59,9 +57,9 @@ class KlEllipsoids(Figure):
         return figure
 
     def numbers(self, shelf: Shelf) -> list[Cell]:
-        told = {"digits": 3, "dim": 3, "model": "mog-1", "split": "seen"}
+        setting = {"digits": 3, "dim": 3, "model": "mog-1", "split": "seen"}
         return [
-            {**told, "beta": beta, "metric": metric, "probe": condition, "measured": round(mean, 5)}
+            {**setting, "beta": beta, "metric": metric, "probe": condition, "measured": round(mean, 5)}
             for beta, config in zip(BETAS, self.configs(), strict=True)
             for (metric, condition), mean in _Model.of(shelf.evaluation(config)).averages.items()
         ]
@@ -105,14 +103,14 @@ def _draw_averages(axes: Axes, models: Sequence[_Model]) -> None:
     for metric, condition in models[0].averages:
         values = [model.averages[metric, condition] for model in models]
         axes.plot(
-            BETAS, values, DASHES[metric], color=COLOURS[condition], marker=MARKERS[condition], markersize=3.2,
-            linewidth=1.2, label=f"{NAMES[metric]}, {condition}",
+            BETAS, values, DASHES[metric], color=COLOURS[condition], marker=MARKERS[condition],
+            markersize=PRINT.marker, linewidth=PRINT.line, label=f"{NAMES[metric]}, {condition}",
         )  # fmt: skip
     axes.set_xscale("log")
     axes.set_xticks(BETAS)
     axes.minorticks_off()
     axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))  # η ends at 1; σ may not
-    axes.grid(axis="y", color=FAINT, linewidth=0.6)
+    grid(axes)
     axes.legend(loc="upper left", fontsize=SMALL, labelcolor=INK, facecolor="white", edgecolor="none", framealpha=1)
     labels(axes, "weight β")
     title(axes, "Means over all test images")

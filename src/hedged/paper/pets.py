@@ -14,23 +14,33 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, final
 
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import MaxNLocator
+from scipy.special import logit
 
 from hedged._files import write_json
 from hedged.evaluation.reference import Model
 from hedged.evaluation.verification import FIFTH
 from hedged.paper.exhibits import Figure, Only
 from hedged.paper.measurements import Cell
-from hedged.paper.pet_drawing import draw
-from hedged.paper.pet_measurements import BinsOfUncertainty, PetMeasures
+from hedged.paper.pet_measurements import COLUMNS, FAINTEST, STRONGEST, BinsOfUncertainty, PetMeasures, Spread
 from hedged.paper.recipe import head_of
 from hedged.paper.shelf import PETS, Need, Shelf
+from hedged.plots import style
+from hedged.plots.curves import draw_bins, draw_histogram
+from hedged.plots.style import INK, SMALL, grid, labels, letters, panels, title
 from hedged.training import Config, parse_config
 
 POINT, HEDGED = "point", "mog-1"
 SEEDS = 3
 PAPER_ACCURACY = 0.777  # of the paper's point embedding, on its own photos
 PAPER_CORRELATION = 0.995  # of the paper's bins; no Kendall's τ of 20 bins has this value
+TICKS = (1, 5, 10, 15, 20)  # bins that are numbered
+ACCURACIES = 5  # that are numbered, at most
+SAME, DIFFERENT = style.HEDGED, style.VERMILION
+ODDS = {1e-6: "10⁻⁶", 1e-4: "10⁻⁴", 0.01: "0.01", 0.5: "0.5", 0.98: "0.98"}  # probabilities that are numbered
 
 
 @final
@@ -66,7 +76,7 @@ class Pets(Figure):
         return [replace(need, tests=(PETS,)) for need in super().needs(only)]
 
     def draw(self, shelf: Shelf) -> Canvas:
-        return draw([self._bins(found) for found in self._measured(shelf, HEDGED)])
+        return _draw([self._bins(found) for found in self._measured(shelf, HEDGED)])
 
     def numbers(self, shelf: Shelf) -> list[Cell]:
         point, hedged = self._measured(shelf, POINT), self._measured(shelf, HEDGED)
@@ -134,6 +144,55 @@ class Pets(Figure):
 @cache
 def _file() -> Mapping[str, Mapping[str, Any]]:
     return tomllib.loads(resources.files("hedged.training").joinpath("configs/pets.toml").read_text(encoding="utf-8"))
+
+
+def _draw(found: Sequence[BinsOfUncertainty]) -> Canvas:
+    """(a) all seeds and their mean; (b) and (c) the first seed."""
+    figure, axes = panels(1, 3, height=2.5, width_ratios=(1.25, 1, 1))
+    _accuracies(axes[0, 0], found)
+    top = max(_density(counts).max() for end in _ends(found[0]) for counts in (end.same, end.different))
+    for one, spread, words in zip(axes[0, 1:], _ends(found[0]), ("lowest", "highest"), strict=True):
+        _scores(one, spread)
+        one.set_ylim(0, 1.08 * top)
+        title(one, f"{words} uncertainty")
+    labels(axes[0, 1], x="match probability", y="density, in log-odds")
+    labels(axes[0, 2], x="match probability")
+    axes[0, 2].tick_params(labelleft=False)
+    axes[0, 1].legend(loc="upper left", fontsize=SMALL, frameon=False, handlelength=1.2, labelcolor=INK)
+    letters(list(axes.flat))
+    return figure
+
+
+def _ends(found: BinsOfUncertainty) -> tuple[Spread, Spread]:
+    return found.lowest, found.highest
+
+
+def _accuracies(axes: Axes, found: Sequence[BinsOfUncertainty]) -> None:
+    curves = np.array([each.accuracy for each in found])
+    bins = np.arange(1, curves.shape[1] + 1)
+    axes.plot(bins, curves.T, color=style.POINT, alpha=0.45, linewidth=0.7)
+    draw_bins(axes, curves.mean(0), style.HEDGED, "o")
+    kendall, pearson = (np.mean([getattr(each, name) for each in found]) for name in ("kendall", "pearson"))
+    title(axes, f"$\\tau = {kendall:.2f}$, Pearson’s $r = {pearson:.2f}$")
+    axes.set_xlim(0, len(bins) + 1)
+    axes.set_xticks(TICKS)
+    axes.yaxis.set_major_locator(MaxNLocator(ACCURACIES, steps=(1, 2, 5, 10)))
+    grid(axes)
+    labels(axes, x="bin of uncertainty", y="balanced accuracy")
+
+
+def _scores(axes: Axes, spread: Spread) -> None:
+    edges = np.linspace(FAINTEST, STRONGEST, COLUMNS + 1)
+    for counts, colour, words in ((spread.same, SAME, "same dog"), (spread.different, DIFFERENT, "different dogs")):
+        draw_histogram(axes, _density(counts), edges, colour, words)
+    axes.set_xlim(FAINTEST, STRONGEST)
+    axes.set_xticks(logit(list(ODDS)), list(ODDS.values()))
+
+
+def _density(counts: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    width = (STRONGEST - FAINTEST) / COLUMNS
+    shares: np.ndarray[tuple[int], np.dtype[np.float64]] = np.array(counts, dtype=np.float64) / sum(counts) / width
+    return shares
 
 
 EXHIBIT = Pets()

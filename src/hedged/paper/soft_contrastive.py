@@ -12,13 +12,11 @@ from matplotlib.figure import Figure as Canvas
 from hedged.data.ndigit.splits import TestSet
 from hedged.evaluation import Condition
 from hedged.evaluation.reference import TABLES, PaperCell
-from hedged.evaluation.report.curves import MARKERS
 from hedged.paper.exhibits import Figure
 from hedged.paper.measurements import Cell
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
-from hedged.plots.canvas import FAINT
-from hedged.plots.style import INK, POINT, TEXT, labels, letters, panels, title
+from hedged.plots.style import INK, MARKERS, POINT, TEXT, WINE, grid, labels, letters, panels, title
 from hedged.training import Config
 
 # Three decades. A margin only sets a scale: the loss of M·z with margin M is M² times the loss of z with margin 1. It
@@ -27,7 +25,7 @@ MARGINS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 MEASURES = tuple(c for c in TABLES["main-task"] if (c.digits, c.dim, c.model) == (2, 2, "point"))
 PANELS = {"verification_ap": "Average precision", "knn_accuracy": "KNN accuracy, by gallery"}
 DASHES: dict[Condition, str] = {"clean": "-", "corrupt": "--"}
-HARD = "#882255"  # of Tol's muted colours: no other figure has it
+HARD = WINE  # no other figure has it
 
 
 @final
@@ -73,9 +71,9 @@ def _value(shelf: Shelf, config: Config, measure: PaperCell) -> float:
 
 
 def _cell(shelf: Shelf, config: Config, measure: PaperCell) -> Cell:
-    told = {key: value for key, value in measure.as_json().items() if key != "paper"}
+    named = {key: value for key, value in measure.as_json().items() if key != "paper"}
     value = round(_value(shelf, config, measure), 5)
-    return {**told, "objective": config.loss.kind, "split": "seen", "measured": value}
+    return {**named, "objective": config.loss.kind, "split": "seen", "measured": value}
 
 
 def _draw(axes: Axes, condition: Condition, soft: float, hard: Sequence[float]) -> None:
@@ -91,7 +89,7 @@ def _finish(axes: Axes) -> None:
     axes.set_xscale("log")
     axes.set_xticks(MARGINS, [f"{margin:g}" for margin in MARGINS])
     axes.minorticks_off()
-    axes.grid(axis="y", color=FAINT, linewidth=0.6)
+    grid(axes)
     labels(axes, x="margin M of the contrastive loss")
 
 

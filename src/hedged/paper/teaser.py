@@ -15,18 +15,17 @@ from hedged.errors import DataError
 from hedged.evaluation import CONDITIONS, Condition, Evaluation
 from hedged.evaluation.images import images_of
 from hedged.evaluation.reference import Model
-from hedged.evaluation.report.panel import HALO
 from hedged.evaluation.space import Space
 from hedged.match import match_probability
 from hedged.metrics import Centroids
-from hedged.paper.drawing import ellipses, joined, numbers, square_view, thumbnail
 from hedged.paper.exhibits import Figure
 from hedged.paper.measurements import Cell
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
-from hedged.plots.canvas import FAINT
+from hedged.plots.ellipses import draw_class_names, draw_ellipses, join_components, square_view
+from hedged.plots.pictures import draw_picture
 from hedged.plots.plane import Array, one_of_each
-from hedged.plots.style import COLOURS, HEDGED, INK, MIXTURE, TEXT, letters, panels, title
+from hedged.plots.style import COLOURS, FAINT, HALO, HEDGED, INK, MIXTURE, TEXT, letters, panels, title
 from hedged.training import Config
 
 MODELS: tuple[Model, ...] = ("point", "mog-2")
@@ -72,9 +71,9 @@ class Teaser(Figure):
     def numbers(self, shelf: Shelf) -> list[Cell]:
         models = {model: shelf.evaluation(recipe(2, 2, model)) for model in MODELS}
         choice, labels = chosen(models["mog-2"]), models["mog-2"].labels
-        told = {"digits": 2, "dim": 2, "split": "seen", "metric": "match_probability", "item": choice.item}
+        setting = {"digits": 2, "dim": 2, "split": "seen", "metric": "match_probability", "item": choice.item}
         return [
-            {**told, "reads": int(labels[choice.item]), "model": model, "gallery": "clean", "probe": "corrupt",
+            {**setting, "reads": int(labels[choice.item]), "model": model, "gallery": "clean", "probe": "corrupt",
              "reading": reading, "measured": round(match(evaluation, choice.item, reading), 5)}
             for model, evaluation in models.items()
             for reading in choice.readings
@@ -150,7 +149,7 @@ def _images(axes: Axes, evaluation: Evaluation, choice: Choice) -> None:
     for (condition, caption), height in zip(captions.items(), (0.6, 0.2), strict=True):
         frame = axes.inset_axes((0, height, 1, 0.4))
         frame.set_anchor("S")
-        thumbnail(frame, images_of(evaluation, condition, np.array([choice.item]))[0], COLOURS[condition])
+        draw_picture(frame, images_of(evaluation, condition, np.array([choice.item]))[0], COLOURS[condition])
         axes.text(0.5, height - 0.02, caption, fontsize=TEXT, color=INK, ha="center", va="top")
 
 
@@ -168,7 +167,8 @@ def _panel(axes: Axes, space: Space, choice: Choice) -> None:
     known = np.isin(space.centroids.labels, choice.readings)
     places = space.parts("corrupt", np.array([choice.item]))[0].reshape(-1, 2)
     square_view(axes, np.concatenate([space.centroids.positions[known], places]), margin=ZOOM)
-    numbers(axes, Centroids(space.centroids.labels[~known], space.centroids.positions[~known]), 2)
+    others = [name for name, is_known in zip(space.class_names, known, strict=True) if not is_known]
+    draw_class_names(axes, others, space.centroids.positions[~known])
 
 
 def _embedding(axes: Axes, space: Space, item: int) -> None:
@@ -177,8 +177,8 @@ def _embedding(axes: Axes, space: Space, item: int) -> None:
     if space.is_point:
         axes.plot(*means.reshape(-1, 2).T, "X", markersize=7, color=COLOURS["corrupt"], markeredgecolor="white")
     else:
-        joined(axes, means, COLOURS["corrupt"], width=0.9).set_zorder(2.5)
-        ellipses(axes, means, variances, COLOURS["corrupt"], DEVIATIONS, width=1.2).set_zorder(3)
+        join_components(axes, means, COLOURS["corrupt"], width=0.9).set_zorder(2.5)
+        draw_ellipses(axes, means, variances, COLOURS["corrupt"], DEVIATIONS, width=1.2).set_zorder(3)
 
 
 def _label(axes: Axes, places: Array, words: str, colour: str) -> None:

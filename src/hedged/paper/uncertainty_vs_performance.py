@@ -13,14 +13,13 @@ from matplotlib.ticker import MultipleLocator
 
 from hedged.evaluation import Evaluation
 from hedged.evaluation.reference import TABLES, PaperCell
-from hedged.evaluation.report.curves import MARKERS
 from hedged.metrics import UncertaintyCurve
 from hedged.paper.exhibits import Figure
 from hedged.paper.measurements import Cell
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
-from hedged.plots.canvas import FAINT, MUTED
-from hedged.plots.style import COLOURS, TEXT, labels, letters, panels, title
+from hedged.plots.curves import draw_bins
+from hedged.plots.style import COLOURS, MARKERS, MUTED, TEXT, grid, labels, letters, panels, title
 from hedged.training import Config
 
 # The panels, in the paper's order: AP clean, AP corrupt, KNN clean, KNN corrupt. Each is a cell of its table 2.
@@ -74,11 +73,10 @@ def _cell(cell: PaperCell, curve: UncertaintyCurve) -> Cell:
 
 
 def _draw(axes: Axes, cell: PaperCell, curve: UncertaintyCurve) -> None:
-    bins, colour = np.arange(1, len(curve.performance) + 1), COLOURS[cell.gallery]
-    axes.plot(bins, curve.performance, color=colour, marker=MARKERS[cell.gallery], markersize=3.2, linewidth=1.2)
-    axes.set_xlim(0, len(bins) + 1)
+    draw_bins(axes, curve.performance, COLOURS[cell.gallery], MARKERS[cell.gallery])
+    axes.set_xlim(0, len(curve.performance) + 1)
     axes.set_xticks(TICKS, [f"{k}\n{curve.uncertainty[k - 1]:.2f}" for k in TICKS])
-    axes.grid(axis="y", color=FAINT, linewidth=0.6)
+    grid(axes)
     name = f"AP, {cell.gallery}" if cell.metric == "ap_correlation" else f"KNN, {cell.gallery} gallery"
     title(axes, f"{name}\n$\\tau = {curve.kendall:.2f}$ (paper ${cell.paper:.2f}$)")
 

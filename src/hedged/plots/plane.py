@@ -14,7 +14,13 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """z ↦ (z − centre) · directions, with orthonormal `directions` `(D, 2)`; `share` of the means' variance is kept."""
+    """z ↦ (z − centre) · directions: the plane on which D dimensions are seen.
+
+    Args:
+        centre: What is mapped to the origin, `(D,)`.
+        directions: Its two axes, orthonormal, `(D, 2)`.
+        share: The share of the variance of the means that the plane keeps.
+    """
 
     centre: Array
     directions: Array
@@ -22,10 +28,13 @@ class Plane:
 
     @classmethod
     def through(cls, means: Array) -> Self:
-        """The embedding space itself if it has two dimensions, else the two principal axes of `means` `(n, D)`.
+        """The embedding space itself if it has two dimensions, else the two principal axes of the means.
 
         >>> Plane.through(np.random.default_rng(0).normal(size=(50, 4)) * [0.0, 2.0, 0.0, 1.0]).share
         1.0
+
+        Args:
+            means: `(n, D)`.
         """
         dim = means.shape[-1]
         if dim == 2:
@@ -37,18 +46,29 @@ class Plane:
         return cls(centre, rows[:2].T, share)
 
     def project(self, points: Array) -> Array:
-        """`(..., D)` to `(..., 2)`."""
+        """Places on the plane, `(..., 2)`.
+
+        Args:
+            points: `(..., D)`.
+        """
         return (points - self.centre) @ self.directions
 
     def deviations(self, variances: Array) -> Array:
-        """Standard deviations along the axes of the plane, `(..., 2)`, of diagonal covariances `(..., D)`."""
+        """Standard deviations along the axes of the plane, `(..., 2)`.
+
+        Args:
+            variances: Diagonals of covariances, `(..., D)`.
+        """
         deviations: Array = np.sqrt(variances @ self.directions**2)
         return deviations
 
     def ellipses(self, variances: Array) -> tuple[Array, Array, Array]:
-        """Widths, heights and angles in degrees of the 1-σ ellipses of diagonal covariances `(n, D)`, each `(n,)`.
+        """Widths, heights and angles in degrees of the 1-σ ellipses, each `(n,)`.
 
         Along the principal axes of the plane a diagonal covariance is diagonal no more: Vᵀ diag(σ²) V.
+
+        Args:
+            variances: Diagonals of covariances, `(n, D)`.
         """
         covariance = np.einsum("da,nd,db->nab", self.directions, variances, self.directions)
         squares, vectors = np.linalg.eigh(covariance)
@@ -58,10 +78,15 @@ class Plane:
 
 
 def one_of_each(labels: NDArray[np.int64], count: int, seed: int) -> NDArray[np.intp]:
-    """Up to `count` random items: one of each class, then a second of each, and so on, classes in random order.
+    """Random items: one of each class, then a second of each, and so on, classes in random order.
 
     >>> [int(item) for item in one_of_each(np.array([7, 7, 8, 7]), 2, seed=0) if item == 2]
     [2]
+
+    Args:
+        labels: The class of each item, `(n,)`.
+        count: How many items, at most.
+        seed: Of the random choice.
     """
     shuffled = np.random.default_rng(seed).permutation(len(labels))
     grouped = np.argsort(labels[shuffled], kind="stable")  # class after class

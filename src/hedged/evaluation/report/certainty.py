@@ -11,7 +11,7 @@ from hedged.evaluation.images import images_of, reading, thumbnail
 from hedged.evaluation.report.markup import Section, escape, grid
 from hedged.evaluation.report.panel import Panel
 from hedged.metrics import twin_order, uncertainty_auroc
-from hedged.plots.canvas import COLOURS, FAINT
+from hedged.plots.style import COLOURS, FAINT
 
 SHOWN = 8  # images of a row
 BINS = 40

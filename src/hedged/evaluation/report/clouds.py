@@ -12,8 +12,8 @@ from hedged.evaluation.report.markup import Section, escape, grid
 from hedged.evaluation.report.number_line import line_panel
 from hedged.evaluation.report.panel import WIDTH, Panel
 from hedged.evaluation.space import NAMES, Space
-from hedged.plots.canvas import COLOURS, INK, MUTED
 from hedged.plots.plane import Array
+from hedged.plots.style import COLOURS, INK, MUTED
 
 MOST_NAMED = 100  # classes whose centre is shown as its number; more would be a blur
 

@@ -11,9 +11,8 @@ from hedged.evaluation.evaluation import Condition
 from hedged.evaluation.report.markup import Section, grid, note
 from hedged.evaluation.report.panel import Panel
 from hedged.metrics import UncertaintyCurve
-from hedged.plots.canvas import COLOURS, FAINT, INK
+from hedged.plots.style import COLOURS, FAINT, INK, MARKERS
 
-MARKERS: dict[Condition, str] = {"clean": "o", "corrupt": "s"}
 
 
 def curves_section(curves: Curves) -> Section:

@@ -11,7 +11,7 @@ from hedged.evaluation.report.curves import draw_line, finish_bins
 from hedged.evaluation.report.markup import Section, grid, note
 from hedged.evaluation.report.panel import Panel
 from hedged.metrics import average_precision, equal_count_bins, roc_auc
-from hedged.plots.canvas import COLOURS, FAINT, INK, MUTED
+from hedged.plots.style import COLOURS, FAINT, INK, MUTED
 
 BINS, STEPS = 20, 60
 POINTS = 2_000  # of a line in a chart: more would not be seen

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hedged.evaluation.evaluation import Condition
 from hedged.evaluation.report.panel import Panel
 from hedged.evaluation.space import NAMES, Space
-from hedged.plots.canvas import COLOURS, INK, MUTED
+from hedged.plots.style import COLOURS, INK, MUTED
 
 
 def line_panel(space: Space, condition: Condition) -> str:

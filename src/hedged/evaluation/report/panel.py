@@ -7,14 +7,12 @@ from typing import final
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 
 from hedged.evaluation.report.markup import data_uri, escape
-from hedged.plots.canvas import INK, MUTED, TEXT, calm
+from hedged.plots.style import HALO, INK, SCREEN, calm, labels
 
 WIDTH = 4.6  # inches of 100 CSS pixels: a chart is shown at about this size on a desk and at 3/4 of it on a phone
 CSS_DPI, SHARPNESS = 100, 2
-HALO = withStroke(linewidth=2.5, foreground="white", alpha=0.8)
 
 
 @final
@@ -25,16 +23,15 @@ class Panel:
         self.figure = Figure(figsize=(WIDTH, height), dpi=CSS_DPI, layout="constrained")
         self.axes: Axes = self.figure.add_subplot()
         self.title = title
-        calm(self.axes)
+        calm(self.axes, SCREEN)
 
     def label(self, x: str = "", y: str = "") -> None:
-        self.axes.set_xlabel(x, fontsize=TEXT, color=MUTED)
-        self.axes.set_ylabel(y, fontsize=TEXT, color=MUTED)
+        labels(self.axes, x, y, SCREEN)
 
     def legend(self) -> None:
         """The key above the chart, where no line can run through it."""
         self.axes.legend(
-            loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, fontsize=TEXT, labelcolor=INK,
+            loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, fontsize=SCREEN.text, labelcolor=INK,
             handlelength=1.6, borderpad=0.2, borderaxespad=0.2, labelspacing=0.3,
         )  # fmt: skip
 
