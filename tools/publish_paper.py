@@ -25,7 +25,7 @@ from hedged.paper.catalogue import NAMES, exhibit
 from hedged.paper.page import load_cells, write_page
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
-from hedged.paper.tables import Table
+from hedged.paper.table import Table
 
 SHIPPED = {
     "ndigit-2d": recipe(2, 2, "mog-1"),

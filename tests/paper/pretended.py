@@ -8,7 +8,7 @@ from pathlib import Path
 from hedged.evaluation import CONDITIONS, GRID
 from hedged.paper.measurements import VERSION, VOTES, Cell
 from hedged.paper.shelf import SAMPLED, Measured, Shelf
-from hedged.paper.tables import Table
+from hedged.paper.table import Table
 
 
 def write_table(table: Table, made: Path) -> None:

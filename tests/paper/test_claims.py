@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hedged.paper.claims.cost import side_by_side
+from hedged.paper.claims import by_turns
 
 
 class Clock:
@@ -22,7 +22,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("hedged.paper.claims.cost.time.perf_counter", lambda: clock.now)
+    monkeypatch.setattr("hedged.paper.claims.time.perf_counter", lambda: clock.now)
     return clock
 
 
@@ -30,9 +30,9 @@ def test_two_calls_take_turns_after_one_that_is_not_counted(clock: Clock) -> Non
     def work(name: str, seconds: float) -> None:
         clock.work(name, 60.0 if len(clock.done) < 2 else seconds)  # the first of each compiles
 
-    assert side_by_side(lambda: work("one", 2.0), lambda: work("other", 3.0), turns=1) == (2.0, 3.0)
+    assert by_turns(lambda: work("one", 2.0), lambda: work("other", 3.0), turns=1) == (2.0, 3.0)
     clock.done.clear()
-    side_by_side(lambda: work("one", 2.0), lambda: work("other", 3.0), turns=4)
+    by_turns(lambda: work("one", 2.0), lambda: work("other", 3.0), turns=4)
     assert clock.done == ["other", "one", "one", "other"] * 2 + ["other", "one"]
 
 
@@ -42,5 +42,5 @@ def test_a_machine_that_is_slow_for_a_while_is_slow_for_both(clock: Clock) -> No
     def work(name: str) -> None:
         clock.work(name, 10.0 if len(clock.done) >= 22 else 1.0)
 
-    one, other = side_by_side(lambda: work("one"), lambda: work("other"), turns=21)
+    one, other = by_turns(lambda: work("one"), lambda: work("other"), turns=21)
     assert one == other

@@ -15,10 +15,10 @@ from hedged.evaluation.reference import TABLES, TableName, find_cell
 from hedged.models import shipped_models
 from hedged.paper import catalogue, dataset
 from hedged.paper.catalogue import exhibit
-from hedged.paper.claims.exhibit import CLAIMS
+from hedged.paper.claims import CLAIMS
 from hedged.paper.page import ACCURACIES, CORRELATIONS, is_met, load_cells, main_cells
 from hedged.paper.recipe import recipe
-from hedged.paper.tables import Table
+from hedged.paper.table import Table
 
 RESULTS = Path(__file__).parents[2] / "results"
 PAPER = RESULTS / "paper"

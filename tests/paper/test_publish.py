@@ -14,9 +14,9 @@ import pytest
 from paper.pretended import write_table
 
 from hedged.models.embedder import MODELS
-from hedged.paper import four_d, kl
 from hedged.paper.page import load_cells
 from hedged.paper.shelf import Shelf
+from hedged.paper.tables import FOUR_D, KL
 
 TOOL = Path(__file__).parents[2] / "tools" / "publish_paper.py"
 
@@ -36,7 +36,7 @@ def made(tmp_path: Path) -> Path:
     folder = tmp_path / "made"
     for name, config in load_tool().SHIPPED.items():
         shutil.copytree(MODELS / name, Shelf(folder / "models").place(config))
-    write_table(kl.EXHIBIT, folder)
+    write_table(KL, folder)
     (folder / "architecture.png").write_bytes(b"a picture")
     return folder
 
@@ -67,7 +67,7 @@ def test_what_is_not_whole_or_of_another_recipe_is_left_out_and_what_was_there_b
     cells.remove(first_unseen)
     next(cell for cell in cells if cell["split"] == "all")["steps"] = 7
     (made / "kl.json").write_text(json.dumps(cells[::-1]))
-    write_table(four_d.EXHIBIT, made)
+    write_table(FOUR_D, made)
     (made / "four-d.json").write_text(json.dumps(load_cells(made, "four-d")[1:2]))
     results = tmp_path / "root" / "results" / "paper"
     results.mkdir(parents=True)

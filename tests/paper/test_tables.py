@@ -10,12 +10,12 @@ from paper.pretended import write_table
 
 from hedged.errors import ConfigError, RunError
 from hedged.evaluation.reference import TABLES, PaperCell
-from hedged.paper import kl, uncertainty_correlation
 from hedged.paper.catalogue import exhibit
 from hedged.paper.page import load_cells
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Shelf
-from hedged.paper.tables import Series, Table
+from hedged.paper.table import Series, Table
+from hedged.paper.tables import KL, UNCERTAINTY_CORRELATION
 
 
 @pytest.fixture
@@ -81,24 +81,24 @@ def test_a_whole_table_lacks_nothing(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lost", range(0, 96, 19))
 def test_a_cell_that_is_lacking_is_named_and_takes_its_test_set_with_it(lost: int, tmp_path: Path) -> None:
-    write_table(kl.EXHIBIT, tmp_path)
+    write_table(KL, tmp_path)
     cells = load_cells(tmp_path, "kl")
     gone = cells.pop(lost)
-    (lacking,) = kl.EXHIBIT.missing(cells, variant=False)
+    (lacking,) = KL.missing(cells, variant=False)
     assert lacking.items() <= gone.items()
-    assert kl.EXHIBIT.complete(cells, variant=False) == [cell for cell in cells if cell["split"] != gone["split"]]
+    assert KL.complete(cells, variant=False) == [cell for cell in cells if cell["split"] != gone["split"]]
 
 
 @pytest.mark.parametrize("change", [{"steps": 1}, {"backbone": "shallow"}, {"seeds": 2}, {"beta": 1.0}])
 def test_a_cell_of_another_recipe_does_not_count(change: dict[str, object], tmp_path: Path) -> None:
-    write_table(kl.EXHIBIT, tmp_path)
+    write_table(KL, tmp_path)
     cells = load_cells(tmp_path, "kl")
     cells[0] |= change
-    assert len(kl.EXHIBIT.missing(cells, variant=False)) == 1
+    assert len(KL.missing(cells, variant=False)) == 1
 
 
 def test_samples_are_not_taken_for_the_closed_form_nor_the_other_way_round(tmp_path: Path) -> None:
-    table = uncertainty_correlation.EXHIBIT
+    table = UNCERTAINTY_CORRELATION
     write_table(table, tmp_path)
     sampled = [c for c in load_cells(tmp_path, f"{table.name}-variants") if "estimator" in c]
     assert len(sampled) == 32

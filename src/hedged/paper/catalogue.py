@@ -6,6 +6,7 @@ from importlib import import_module
 
 from hedged.errors import ConfigError
 from hedged.paper.exhibits import Exhibit
+from hedged.paper.tables import TABLES as TRAINED_TABLES
 
 TABLES = (
     "main-task",
@@ -35,12 +36,17 @@ NAMES = (*TABLES, *FIGURES, CLAIMS)
 
 
 def exhibit(name: str) -> Exhibit:
-    """The table or figure of that name: `EXHIBIT` of the module named like it.
+    """The table or figure of that name: a table of `hedged.paper.tables`, or `EXHIBIT` of the module named like it.
 
     >>> exhibit("main-task").title
     'Accuracy of verification and of identification, for points, one Gaussian and two'
+
+    Args:
+        name: One of `NAMES`.
     """
     if name not in NAMES:
-        raise ConfigError(f"there is no table or figure {name!r}: choose of {', '.join(NAMES)}")
+        raise ConfigError(f"there is no table or figure {name!r}: choose one of {', '.join(NAMES)}")
+    if name in TRAINED_TABLES:
+        return TRAINED_TABLES[name]
     found: Exhibit = import_module(f"hedged.paper.{name.replace('-', '_')}").EXHIBIT
     return found

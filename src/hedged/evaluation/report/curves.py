@@ -7,12 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from hedged.evaluation.curves import Curves
-from hedged.evaluation.evaluation import Condition
 from hedged.evaluation.report.markup import Section, grid, note
 from hedged.evaluation.report.panel import Panel
 from hedged.metrics import UncertaintyCurve
 from hedged.plots.style import COLOURS, FAINT, INK, MARKERS
-
 
 
 def curves_section(curves: Curves) -> Section:
