@@ -106,7 +106,9 @@ def test_the_fused_convolutions_are_those_of_torch(
 ) -> None:
     generator = torch.Generator().manual_seed(images)
     x = torch.rand(images, *shape, generator=generator)
-    network = Shallow(shape, channels)
+    with torch.random.fork_rng(devices=[]):  # with some weights two pixels tie, and either is the largest
+        torch.manual_seed(0)
+        network = Shallow(shape, channels)
     plain = Shallow(shape, channels).double()
     plain.load_state_dict(network.state_dict())
     layers = [layer for layer in network.convolutions if isinstance(layer, nn.Conv2d)]

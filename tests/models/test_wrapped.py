@@ -15,14 +15,14 @@ from torch import Tensor, nn
 
 from hedged.errors import ConfigError, MissingDependencyError, ShapeError, ValueRangeError
 from hedged.models import Architecture
-from hedged.models.backbones import Frozen, FrozenHidden, Wrapped
+from hedged.models.backbones import Standardize, StandardizeHidden, Wrapped
 
 
 @settings(max_examples=20, deadline=None)
 @given(rows=st.integers(2, 40), size=st.integers(1, 8), seed=st.integers(0, 1000))
 def test_training_vectors_have_no_mean_and_unit_deviation(rows: int, size: int, seed: int) -> None:
     vectors = np.random.default_rng(seed).normal(50, 10, (rows, size)).astype(np.float32)
-    backbone = Frozen(size)
+    backbone = Standardize(size)
     backbone.fit(torch.from_numpy(vectors))
     exact = vectors.astype(np.float64)
     wanted = (exact - exact.mean(0)) / exact.std(0)
@@ -31,15 +31,15 @@ def test_training_vectors_have_no_mean_and_unit_deviation(rows: int, size: int, 
 
 def test_a_feature_that_never_changes_is_not_blown_up() -> None:
     vectors = torch.tensor([[1.0, 3.0, 0.1], [3.0, 3.0, 0.1 + 1e-8]])
-    backbone = Frozen(3)
+    backbone = Standardize(3)
     backbone.fit(vectors)
     assert backbone(vectors + torch.tensor([0.0, 0.5, 0.5])).abs().max() <= 1.0
 
 
 def test_mean_and_deviation_are_saved_and_not_learned() -> None:
-    backbone = FrozenHidden(4, hidden=8)
+    backbone = StandardizeHidden(4, hidden=8)
     backbone.fit(torch.randn(20, 4) + 5)
-    other = FrozenHidden(4, hidden=8)
+    other = StandardizeHidden(4, hidden=8)
     other.load_state_dict(backbone.state_dict())
     vectors = torch.randn(3, 4)
     assert torch.equal(other(vectors), backbone(vectors))
@@ -60,9 +60,9 @@ def test_frozen_backbones_are_of_one_length() -> None:
     with pytest.raises(ValueError, match=r"takes images .* got shape = \(7,\)"):
         Architecture(backbone="mobilenet", shape=(7,))
     with pytest.raises(ValueRangeError, match="at least one feature"):
-        Frozen(0)
+        Standardize(0)
     with pytest.raises(ShapeError, match="two vectors or more"):
-        Frozen(3).fit(torch.zeros(1, 3))
+        Standardize(3).fit(torch.zeros(1, 3))
 
 
 def own_network() -> nn.Sequential:

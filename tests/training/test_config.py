@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import tomllib
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hedged.errors import ConfigError
+from hedged.models.backbones import ShallowHiddenConfig
 from hedged.paper.recipe import recipe
 from hedged.training import Config, load_config, parse_config
+from hedged.training.config import shipped_config, shipped_configs
 
 VECTORS = {"source": "features", "path": "vectors.npz", "size": 16}
 
@@ -34,7 +35,7 @@ def test_trained_models_are_still_found_under_their_fingerprint() -> None:
 def test_every_config_that_ships_is_valid_for_points_too() -> None:
     """The guide trains a point embedding by `hedged train pets --set …`; what only a hedged loss has does not count."""
     point = ("model.head=point", "loss.kind=soft-contrastive")
-    for path in sorted(Path(str(resources.files("hedged"))).glob("configs/*.toml")):
+    for path in map(shipped_config, shipped_configs()):
         assert load_config(path).model.head == "gaussian"
         assert load_config(path, point).model.head == "point"
 
@@ -44,7 +45,7 @@ def test_overrides_are_toml_values_or_bare_words(tmp_path: Path) -> None:
     path.write_text("[train]\nsteps = 300\n")
     config = load_config(path, ["train.steps=400", "data.split=number", "model.channels=[4, 8]", "loss.beta = 1e-3"])
     assert (config.train.steps, config.data.split) == (400, "number")
-    assert (config.model.channels, config.loss.beta) == ((4, 8), 1e-3)
+    assert (config.model, config.loss.beta) == (ShallowHiddenConfig(channels=(4, 8)), 1e-3)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """From inputs to distributions: backbones, heads, views, and the embedder that joins them with a match model."""
 
+from hedged.models.backbones import Backbone as Backbone
 from hedged.models.config import Architecture as Architecture
-from hedged.models.config import Network as Network
+from hedged.models.config import ModelConfig as ModelConfig
 from hedged.models.embedder import Embedder as Embedder
 from hedged.models.embedder import laid_out as laid_out
 from hedged.models.embedder import shipped_models as shipped_models
@@ -9,3 +10,6 @@ from hedged.models.heads import GaussianHead as GaussianHead
 from hedged.models.heads import Head as Head
 from hedged.models.heads import MixtureHead as MixtureHead
 from hedged.models.heads import PointHead as PointHead
+from hedged.models.views import Mirrored as Mirrored
+from hedged.models.views import OneView as OneView
+from hedged.models.views import Views as Views

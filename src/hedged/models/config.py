@@ -1,142 +1,255 @@
-"""The shape of a network in words: what a config says, what a saved model remembers, and how to build it."""
+"""The shape of a network in words: the section [model] of a config, and what a saved model remembers of it.
+
+Each backbone has its own section, with its own keys, in its own file below `backbones/`: a subclass of `ModelConfig`
+whose key `backbone` has one possible value, its name. Defining the class is enough to make the name known. What every
+section shares, the head and the views, is here.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, final
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    SerializeAsAny,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 from torch import nn
 
 from hedged.errors import ConfigError
-from hedged.models.backbones import Frozen, FrozenHidden, MobileNet, Shallow, ShallowHidden, Wrapped, timm_backbone
-from hedged.models.heads import GaussianHead, Head, MixtureHead, PointHead
+from hedged.models.heads import Head
+from hedged.models.views import Mirrored, OneView, Views
+
+if TYPE_CHECKING:
+    from hedged.models.backbones import Backbone  # each of which imports this file, to define its section
 
 Positive = Annotated[int, Field(ge=1)]
-BackboneName = Literal["shallow", "shallow-hidden", "mobilenet", "frozen", "frozen-hidden", "timm", "module"]
-Backbone = Shallow | ShallowHidden | MobileNet | Frozen | FrozenHidden | Wrapped
 Width = Annotated[int, Field(ge=1, le=2**16)]  # of a layer: more is a slip, and would not fit in memory
 LISTED = Field(strict=False)  # TOML and JSON have lists, not tuples
-
-SIZES: Mapping[str, tuple[str, ...]] = {  # the settings that each backbone has, and others have not
-    "shallow": ("channels", "hidden"),
-    "shallow-hidden": ("channels", "hidden"),
-    "mobilenet": ("width",),
-    "frozen": (),
-    "frozen-hidden": ("hidden",),
-    "timm": ("name", "pretrained"),
-    "module": (),
-}
+DEFAULT_BACKBONE = "shallow-hidden"
+RECIPE_DISAGREEMENT = 0.25  # what mirrored = true stands for; chosen on photos (docs/recipe.md)
+OWN_NETWORK = (
+    'a network of your own goes with backbone = "module", and is given from Python each time: '
+    "train(config, data, run, backbone=network), Embedder.load(run, backbone=network)"
+)
 
 
-class Network(BaseModel):
-    """Backbone and head by name and size: all that does not depend on the images."""
+class ModelConfig(BaseModel, ABC):
+    """The section [model] of a config: a backbone by name, with its own keys, and the head on top of it.
+
+    `ModelConfig.model_validate` takes the keys of any section and gives the one that `backbone` names.
+
+    Args:
+        backbone: the name of the section's backbone.
+        head: the kind of distribution that an input becomes: "point", "gaussian" or "mixture".
+        dim: D, the dimensions of the embedding space.
+        components: C, the Gaussians of a mixture.
+        mirrored: whether an image is embedded together with its mirror image, which then shows the same identity.
+
+    >>> ModelConfig.model_validate({"backbone": "mobilenet", "dim": 20})
+    MobileNetConfig(backbone='mobilenet', head='gaussian', dim=20, components=1, mirrored=False, width=0.25)
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    takes: ClassVar[Literal["images", "vectors", "any"]] = "images"
+    sections: ClassVar[dict[str, type[ModelConfig]]] = {}  # by the name of the backbone; filled as they are defined
 
-    # "frozen" takes vectors of another model; "module" is a network of the user's own, given from Python.
-    backbone: BackboneName = "shallow-hidden"
-    channels: Annotated[tuple[Width, Width], LISTED] = (8, 16)
-    hidden: Width = 512  # units of the hidden layer, if the backbone has one
-    width: Annotated[float, Field(gt=0)] = 0.25  # of a MobileNet, as a share of the full one
-    name: str = "resnet18"  # of a network of timm
-    pretrained: bool = True  # whether to start from the weights that timm has for it
-    head: Literal["point", "gaussian", "mixture"] = "gaussian"
+    backbone: str
+    head: str = "gaussian"
     dim: Width = 2
     components: Width = 1
-    mirrored: bool = False  # whether an image is embedded together with its mirror image, if that shows the same
+    mirrored: bool = False
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        ModelConfig.sections[cls.model_fields["backbone"].default] = cls
+
+    @abstractmethod
+    def build(self, shape: tuple[int, ...]) -> Backbone:
+        """The backbone with fresh weights, drawn from torch's default generator.
+
+        Args:
+            shape: of one input: (channels, height, width) of an image, (length,) of a vector.
+        """
+
+    def wrap(self, network: nn.Module, shape: tuple[int, ...]) -> Backbone:
+        """A network of the user's own as the backbone; only backbone = "module" has one.
+
+        Args:
+            network: inputs `(B, *shape)` to features `(B, F)`.
+            shape: of one input.
+        """
+        raise ConfigError(OWN_NETWORK)
+
+    def without_download(self) -> ModelConfig:
+        """The same network, to be filled with saved weights: none are fetched to start from."""
+        return self
+
+    def build_head(self, features: int) -> Head:
+        """The head with fresh weights.
+
+        Args:
+            features: F, how many the backbone returns.
+        """
+        return Head.kinds[self.head].build(features, self.dim, self.components)
+
+    @property
+    def views(self) -> Views:
+        """What `Embedder.embed` looks at: mirrored = true counts a quarter of what two mirror images disagree on."""
+        return Mirrored(RECIPE_DISAGREEMENT) if self.mirrored else OneView()
+
+    @classmethod
+    def all_keys(cls) -> list[str]:
+        """The keys of all sections, each once."""
+        return list(dict.fromkeys(key for section in cls.sections.values() for key in section.model_fields))
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _choose_section(cls, content: Any, handler: ModelWrapValidatorHandler[Self]) -> Any:
+        if cls is not ModelConfig or not isinstance(content, Mapping):
+            return handler(content)
+        name = content.get("backbone", DEFAULT_BACKBONE)
+        section = cls.sections.get(name) if isinstance(name, str) else None
+        if section is None:
+            raise ValueError(f"model.backbone is one of {', '.join(cls.sections)}, got {name!r}")
+        return section.model_validate(content)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_keys_of_other_backbones(cls, content: Any) -> Any:
+        if isinstance(content, Mapping) and cls is not ModelConfig:
+            others = sorted(key for key in ModelConfig.all_keys() if key in content and key not in cls.model_fields)
+            if others:
+                name = cls.model_fields["backbone"].default
+                raise ValueError(f'backbone = "{name}" has no setting {", ".join(others)}: leave it out')
+        return content
+
+    @field_validator("head")
+    @classmethod
+    def _head_is_known(cls, head: str) -> str:
+        if head not in Head.kinds:
+            raise ValueError(f"model.head is one of {', '.join(Head.kinds)}, got {head!r}")
+        return head
 
     @model_validator(mode="after")
     def _components_fit_head(self) -> Self:
-        if self.components > 1 and self.head != "mixture":
+        if self.components > 1 and not Head.kinds[self.head].has_components:
             raise ValueError(f'components = {self.components} needs head = "mixture", got head = "{self.head}"')
         return self
 
     @model_validator(mode="after")
-    def _sizes_are_of_the_backbone(self) -> Self:
-        if others := sorted(self._left_out() & self.model_fields_set):
-            raise ValueError(f'backbone = "{self.backbone}" has no setting {", ".join(others)}: leave it out')
-        return self
-
-    @model_validator(mode="after")
     def _only_images_have_mirror_images(self) -> Self:
-        if self.mirrored and self.takes_vectors:
+        if self.mirrored and self.takes == "vectors":
             raise ValueError(f'mirrored = true is for images, and backbone = "{self.backbone}" takes vectors')
         return self
 
     @model_serializer(mode="wrap")
-    def _without_sizes_of_others(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A description says nothing of what this backbone does not have, and stays as it is when others are added."""
+    def _own_keys_first(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The name of the backbone, its own keys, then those that all sections share."""
         content: dict[str, Any] = dump(self)
-        return {name: value for name, value in content.items() if name not in self._left_out()}
-
-    @property
-    def takes_vectors(self) -> bool:
-        """Whether the backbone is made for vectors, not for images."""
-        return self.backbone in ("frozen", "frozen-hidden")
-
-    def _left_out(self) -> set[str]:
-        return {size for sizes in SIZES.values() for size in sizes} - set(SIZES[self.backbone])
+        shared = {key: content[key] for key in ModelConfig.model_fields if key != "backbone"}
+        return {key: value for key, value in content.items() if key not in shared} | shared
 
 
-class Architecture(Network):
-    """A network for images of one shape, or for vectors of one length.
+@final
+class Architecture(BaseModel):
+    """A network for images of one shape, or for vectors of one length: what a saved model is built from.
+
+    Its keys are those of the section [model], and two more; it is written as one flat table of them.
+
+    Args:
+        shape: of one input: (channels, height, width) of an image, (length,) of a vector; () if it is not known, as
+            a network of your own may leave it.
+        resize: the shorter edge in pixels that an image is brought to before its middle is taken; None: images have to
+            be of the right size.
+        settings: the keys of [model], such as `backbone`, `head` and `dim`.
 
     >>> backbone, head = Architecture(head="mixture", components=2, dim=3).build()
     >>> head.components, head.dim
     (2, 3)
     """
 
-    shape: Annotated[tuple[Width, ...], LISTED] = (1, 28, 56)  # channels, height, width; or the length of vectors
-    resize: Width | None = None  # the shorter edge of an image before its middle is taken; none: its size must fit
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    @model_serializer(mode="wrap")
-    def _without_what_it_has_not(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """As for a network; no word of resizing or mirroring either, where there is none."""
-        content = self._without_sizes_of_others(dump)
-        return {name: value for name, value in content.items() if name not in ("resize", "mirrored") or value}
+    network: SerializeAsAny[ModelConfig]
+    shape: Annotated[tuple[Width, ...], LISTED] = (1, 28, 56)
+    resize: Width | None = None
+
+    def __init__(self, *, shape: tuple[int, ...] = (1, 28, 56), resize: int | None = None, **settings: Any) -> None:
+        super().__init__(shape=shape, resize=resize, **settings)
+
+    @property
+    def backbone(self) -> str:
+        """The name of the backbone."""
+        return self.network.backbone
+
+    @property
+    def head(self) -> str:
+        """The kind of the head."""
+        return self.network.head
+
+    @property
+    def dim(self) -> int:
+        """D, the dimensions of the embedding space."""
+        return self.network.dim
+
+    @property
+    def components(self) -> int:
+        """C, the Gaussians of an embedding."""
+        return self.network.components
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather_network(cls, content: Any) -> Any:
+        if not isinstance(content, Mapping) or "network" in content:
+            return content
+        own = {key: content[key] for key in ("shape", "resize") if key in content}
+        return {**own, "network": {key: value for key, value in content.items() if key not in own}}
+
+    @model_serializer(mode="plain")
+    def _flat(self) -> dict[str, Any]:
+        """The keys of the network and those of its inputs; no word of resizing or mirroring where there is none."""
+        content = {**self.network.model_dump(mode="json"), "shape": list(self.shape), "resize": self.resize}
+        return {key: value for key, value in content.items() if key not in ("resize", "mirrored") or value}
 
     @model_validator(mode="after")
     def _shape_is_of_the_backbone(self) -> Self:
-        wanted = 1 if self.takes_vectors else (len(self.shape) or 1) if self.backbone == "module" else 3
-        if len(self.shape) != wanted:
-            kind = "images (channels, height, width)" if wanted == 3 else "vectors (length,)"
-            raise ValueError(f'backbone = "{self.backbone}" takes {kind}, got shape = {self.shape}')
-        if self.mirrored and len(self.shape) != 3:
-            raise ValueError(f"mirrored = true is for images (channels, height, width), got shape = {self.shape}")
+        name, network, shape = self.backbone, self.network, self.shape
+        sides, kind = {"images": (3, "images (channels, height, width)"), "vectors": (1, "vectors (length,)")}.get(
+            network.takes, (len(shape), "any")
+        )
+        if len(shape) != sides:
+            raise ValueError(f'backbone = "{name}" takes {kind}, got shape = {shape}')
+        if network.mirrored and len(shape) not in (0, 3):
+            raise ValueError(f"mirrored = true is for images (channels, height, width), got shape = {shape}")
+        if self.resize and len(shape) != 3:
+            raise ValueError(f"resize = {self.resize} is for images (channels, height, width), got shape = {shape}")
         return self
 
-    def build_backbone(self, module: nn.Module | None = None) -> Backbone:
-        """The backbone with fresh weights; `module` is the network that backbone = "module" stands for."""
-        if (self.backbone == "module") != (module is not None):
-            raise ConfigError(
-                'a network of your own goes with backbone = "module", and is given from Python each time: '
-                "train(config, data, run, backbone=network), Embedder.load(run, backbone=network)"
-            )
-        if module is not None:
-            return Wrapped(module, self.shape)
-        if self.backbone == "timm":
-            return timm_backbone(self.name, self.shape, self.pretrained)
-        return self._build_own()
+    def build_backbone(self, network: nn.Module | None = None) -> Backbone:
+        """The backbone with fresh weights.
 
-    def _build_own(self) -> Backbone:
-        if self.backbone == "frozen":
-            return Frozen(self.shape[0])
-        if self.backbone == "frozen-hidden":
-            return FrozenHidden(self.shape[0], self.hidden)
-        shape = (self.shape[0], self.shape[1], self.shape[2])
-        if self.backbone == "mobilenet":
-            return MobileNet(shape, self.width)
-        if self.backbone == "shallow":
-            return Shallow(shape, self.channels)
-        return ShallowHidden(shape, self.channels, self.hidden)
+        Args:
+            network: the one that backbone = "module" stands for; None for all others.
+        """
+        if network is not None:
+            return self.network.wrap(network, self.shape)
+        return self.network.build(self.shape)
 
-    def build_head(self, features: int) -> Head:
-        if self.head == "mixture":
-            return MixtureHead(features, self.dim, self.components)
-        return {"point": PointHead, "gaussian": GaussianHead}[self.head](features, self.dim)
+    def build(self, network: nn.Module | None = None) -> tuple[Backbone, Head]:
+        """A backbone and a head with fresh weights, drawn from torch's default generator.
 
-    def build(self, module: nn.Module | None = None) -> tuple[nn.Module, Head]:
-        """A backbone and a head with fresh weights, drawn from torch's default generator."""
-        backbone = self.build_backbone(module)
-        return backbone, self.build_head(backbone.features)
+        Args:
+            network: the one that backbone = "module" stands for; None for all others.
+        """
+        backbone = self.build_backbone(network)
+        return backbone, self.network.build_head(backbone.features)

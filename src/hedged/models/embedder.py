@@ -22,7 +22,7 @@ from hedged.errors import DataError, RunError
 from hedged.match import MatchCurve, match_probability, self_mismatch
 from hedged.models.config import Architecture
 from hedged.models.heads import Head
-from hedged.models.views import blend
+from hedged.models.views import Views
 
 FORMAT = 1
 NUMBERS = 2**20  # that inputs have which are embedded at a time: the work on more of them leaves the cache
@@ -42,10 +42,13 @@ class Embedder(nn.Module):
     (Gaussian(batch=(3,), dim=2, dtype=torch.float32), torch.Size([3]))
     """
 
-    def __init__(self, backbone: nn.Module, head: Head, curve: MatchCurve, architecture: Architecture) -> None:
+    def __init__(
+        self, backbone: nn.Module, head: Head, curve: MatchCurve, architecture: Architecture, views: Views | None = None
+    ) -> None:
         super().__init__()
         self.backbone, self.head, self.curve = backbone, head, curve
         self.architecture = architecture
+        self.views = architecture.network.views if views is None else views
         self.notes: dict[str, Any] = {}  # where the weights come from; saved and loaded with them
 
     @classmethod
@@ -69,7 +72,13 @@ class Embedder(nn.Module):
         return cls(built, head, MatchCurve(scale, bias), architecture)
 
     def forward(self, images: Tensor) -> Distribution:
-        """Distributions of a batch `(B, C, H, W)` of images in [0, 1], or `(B, F)` of vectors, with gradients."""
+        """Distributions of a batch, with gradients, each of one view: the input as it is given.
+
+        `embed` looks at all of `views`, which is for test time; the two are the same for `OneView`.
+
+        Args:
+            images: `(B, C, H, W)` in [0, 1], or vectors `(B, F)`.
+        """
         z: Distribution = self.head(self.backbone(images))
         return z
 
@@ -78,8 +87,8 @@ class Embedder(nn.Module):
         """The distributions of any number of images: arrays, tensors, PIL images, paths or lists of them.
 
         A model of vectors takes arrays or tensors `(n, F)`, paths of feature files, or lists of them. Unless told, as
-        many are taken at a time as a processor is quick with. A model whose architecture is `mirrored` sees each image
-        and its mirror image, and gives what is known from both: `hedged.models.views.blend`.
+        many are taken at a time as a processor is quick with. A model whose `views` are `Mirrored` sees each image and
+        its mirror image, and gives what is known from both.
         """
         self.eval()
         batches = self._batches(images, self.batch_size if batch_size is None else batch_size)
@@ -89,9 +98,8 @@ class Embedder(nn.Module):
         return concatenate(embedded)
 
     def _embed_batch(self, images: Tensor) -> Distribution:
-        views = [images, images.flip(-1)] if self.architecture.mirrored else [images]
-        embedded: list[Distribution] = [self(laid_out(view)) for view in views]
-        return blend(embedded) if len(views) > 1 else embedded[0]
+        embedded: list[Distribution] = [self(laid_out(view)) for view in self.views.of(images)]
+        return self.views.join(embedded)
 
     @property
     def batch_size(self) -> int:
@@ -146,7 +154,7 @@ class Embedder(nn.Module):
         folder = _shipped(str(folder)) if str(folder).startswith(SHIPS) else Path(folder)
         architecture, notes = _read_description(folder)
         # The weights follow: there is no need to fetch those that training started from.
-        blank = architecture.model_copy(update={"pretrained": False})
+        blank = architecture.model_copy(update={"network": architecture.network.without_download()})
         embedder = cls.new(blank, seed=0, backbone=backbone)
         embedder.architecture, embedder.notes = architecture, notes
         _load_weights(embedder, folder / WEIGHTS)

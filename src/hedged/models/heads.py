@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import final
+from typing import Any, ClassVar, Self, final
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from hedged.distributions import Distribution, Gaussian, Mixture, Point
-from hedged.errors import ShapeError, ValueRangeError
+from hedged.errors import ConfigError, ShapeError, ValueRangeError
 
 INITIAL_LOG_VARIANCE = -4.0
 LARGEST_LOG_VARIANCE = 12.0  # in absolute value: a variance branch can neither vanish nor overflow
 
 
 class Head(nn.Module, ABC):
-    """Features `(B, F)` to a batch of B distributions over ℝᴰ, D = `dim`."""
+    """Features `(B, F)` to a batch of B distributions over ℝᴰ.
+
+    A subclass that is defined with a name, `class MyHead(Head, kind="mine")`, can be named in a config and is found
+    again when a model that has it is loaded.
+
+    Args:
+        features: F, the number of features.
+        dim: D, the dimensions of the embedding space.
+    """
+
+    kinds: ClassVar[dict[str, type[Head]]] = {}  # by name; filled as they are defined
+    kind: ClassVar[str | None] = None
+    has_components: ClassVar[bool] = False  # whether a distribution has several, as a mixture does
+    components: int = 1
+
+    def __init_subclass__(cls, kind: str | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.kind = kind
+        if kind is not None:
+            Head.kinds[kind] = cls
 
     def __init__(self, features: int, dim: int) -> None:
         super().__init__()
@@ -26,30 +45,73 @@ class Head(nn.Module, ABC):
                 raise ValueRangeError(f"a head has at least one of {name}, got {name}={value}")
         self.features, self.dim = features, dim
 
+    @classmethod
     @abstractmethod
-    def distribution(self, features: Tensor) -> Distribution: ...
+    def build(cls, features: int, dim: int, components: int) -> Self:
+        """The head that a config or a saved model describes.
+
+        Args:
+            features: F, the number of features.
+            dim: D, the dimensions of the embedding space.
+            components: C, the Gaussians of a mixture; 1 for all others.
+        """
+
+    @abstractmethod
+    def distribution(self, features: Tensor) -> Distribution:
+        """A batch of B distributions.
+
+        Args:
+            features: `(B, F)`.
+        """
 
     def forward(self, features: Tensor) -> Distribution:
+        """A batch of B distributions, after a look at the shape of what is given.
+
+        Args:
+            features: `(B, F)`.
+        """
         if features.ndim != 2 or features.shape[1] != self.features:
             raise ShapeError(f"this head takes features of shape (B, {self.features}), got {tuple(features.shape)}")
         return self.distribution(features)
 
+    def settings(self) -> dict[str, Any]:
+        """The keys of [model] from which `build` makes this head again."""
+        if self.kind is None:
+            raise ConfigError(
+                f"{type(self).__name__} has no name to be saved under: define it with one, "
+                f'class {type(self).__name__}(Head, kind="...")'
+            )
+        return {"head": self.kind, "dim": self.dim, "components": self.components}
+
 
 @final
-class PointHead(Head):
-    """z = W h + c."""
+class PointHead(Head, kind="point"):
+    """z = W h + c: an embedding without uncertainty.
+
+    Args:
+        features: F, the number of features.
+        dim: D, the dimensions of the embedding space.
+    """
 
     def __init__(self, features: int, dim: int) -> None:
         super().__init__(features, dim)
         self.mean = nn.Linear(features, dim)
+
+    @classmethod
+    def build(cls, features: int, dim: int, components: int) -> Self:
+        return cls(features, dim)
 
     def distribution(self, features: Tensor) -> Point:
         return Point(self.mean(features))
 
 
 @final
-class GaussianHead(Head):
-    """μ(x) and log σ²(x), 2·D outputs on shared features (section 2.2).
+class GaussianHead(Head, kind="gaussian"):
+    """μ(x) = W h + c and log σ²(x) = V h + d, 2·D outputs on shared features (section 2.2).
+
+    Args:
+        features: F, the number of features.
+        dim: D, the dimensions of the embedding space.
 
     >>> import torch
     >>> GaussianHead(features=16, dim=2)(torch.randn(8, 16))
@@ -61,14 +123,26 @@ class GaussianHead(Head):
         self.mean = nn.Linear(features, dim)
         self.log_variance = _log_variance_branch(features, dim)
 
+    @classmethod
+    def build(cls, features: int, dim: int, components: int) -> Self:
+        return cls(features, dim)
+
     def distribution(self, features: Tensor) -> Gaussian:
         mean, log_variance = _both(features, self.mean, self.log_variance)
         return Gaussian(mean, _variance(log_variance))
 
 
 @final
-class MixtureHead(Head):
-    """μ(x, c) and log σ²(x, c) for C = `components` Gaussians of equal weight, a linear branch each (section 2.2)."""
+class MixtureHead(Head, kind="mixture"):
+    """μ(x, c) and log σ²(x, c) for C Gaussians of equal weight, a linear branch each (section 2.2).
+
+    Args:
+        features: F, the number of features.
+        dim: D, the dimensions of the embedding space.
+        components: C, the number of Gaussians.
+    """
+
+    has_components: ClassVar[bool] = True
 
     def __init__(self, features: int, dim: int, components: int) -> None:
         super().__init__(features, dim)
@@ -77,6 +151,10 @@ class MixtureHead(Head):
         self.components = components
         self.mean = nn.Linear(features, components * dim)
         self.log_variance = _log_variance_branch(features, components * dim)
+
+    @classmethod
+    def build(cls, features: int, dim: int, components: int) -> Self:
+        return cls(features, dim, components)
 
     def distribution(self, features: Tensor) -> Mixture:
         shape = (len(features), self.components, self.dim)

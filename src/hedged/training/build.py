@@ -46,7 +46,7 @@ from hedged.losses import (
 )
 from hedged.match import ClosedForm, MatchCurve, MonteCarlo
 from hedged.models import Embedder
-from hedged.models.backbones import Frozen, FrozenHidden
+from hedged.models.backbones import Standardize, StandardizeHidden
 from hedged.training.config import Config, LossConfig
 from hedged.training.data_config import FeaturesConfig, ImagesConfig
 
@@ -101,7 +101,7 @@ def build_parts(config: Config, train: Dataset, backbone: nn.Module | None = Non
     loss, training = config.loss, config.train
     generator = torch.Generator()
     embedder = Embedder.new(config.architecture, training.seed, loss.scale, loss.bias, backbone)
-    if isinstance(train, Features) and isinstance(embedder.backbone, Frozen | FrozenHidden):
+    if isinstance(train, Features) and isinstance(embedder.backbone, Standardize | StandardizeHidden):
         embedder.backbone.fit(train.vectors)
     # Plain convolutions are up to a fifth faster in this layout. Fused ones take any, to the same weights.
     embedder = embedder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, SerializeAsAny, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from hedged.errors import ConfigError
-from hedged.models import Architecture, Network
+from hedged.models import Architecture, ModelConfig
+from hedged.models.backbones import ShallowHiddenConfig
 from hedged.models.config import Positive
 from hedged.training.data_config import DataConfig, FeaturesConfig, ImagesConfig, NDigitConfig, Section, Seed
 
@@ -67,7 +68,7 @@ class Config(Section):
     """
 
     data: DataConfig = NDigitConfig()
-    model: Network = Network()
+    model: SerializeAsAny[ModelConfig] = ShallowHiddenConfig()
     loss: LossConfig = LossConfig()
     train: TrainConfig = TrainConfig()
 
@@ -83,9 +84,9 @@ class Config(Section):
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         model, loss, train = self.model, self.loss, self.train
-        if model.backbone != "module" and model.takes_vectors != (self.data.source == "features"):
+        if model.takes not in ("any", "vectors" if self.data.source == "features" else "images"):
             raise ValueError(
-                f'model.backbone = "{model.backbone}" takes {"vectors" if model.takes_vectors else "images"}, which '
+                f'model.backbone = "{model.backbone}" takes {model.takes}, which '
                 f'data.source = "{self.data.source}" does not give: vectors go with "frozen" or "frozen-hidden"'
             )
         if model.head == "point" and loss.kind == "hedged":
@@ -119,7 +120,7 @@ class Config(Section):
 
     @property
     def architecture(self) -> Architecture:
-        return Architecture(shape=self.data.shape, resize=self.data.resize, **self.model.model_dump())
+        return Architecture(network=self.model, shape=self.data.shape, resize=self.data.resize)
 
     @property
     def ndigit(self) -> NDigitConfig:
@@ -221,5 +222,7 @@ def _explain(details: ErrorDetails) -> str:
 def _keys_beside(location: tuple[int | str, ...]) -> list[str]:
     if len(location) == 1:
         return list(Config.model_fields)
+    if location[0] == "model":
+        return ModelConfig.all_keys()
     section = DATA.get(str(location[1])) or Config.model_fields[str(location[0])].annotation
     return list(section.model_fields) if isinstance(section, type) and issubclass(section, BaseModel) else []

@@ -1,9 +1,21 @@
-"""From images to features. A backbone is any `nn.Module` with an attribute `features`, the width of what it returns."""
+"""From inputs to features, one file a family: a `Backbone`, and beside it its section of a config, a `ModelConfig`.
 
+To add one, write a file with both. A section is known by the name in its key `backbone` once its file is imported: list
+it here.
+"""
+
+from hedged.models.backbones.backbone import Backbone as Backbone
 from hedged.models.backbones.mobilenet import MobileNet as MobileNet
+from hedged.models.backbones.mobilenet import MobileNetConfig as MobileNetConfig
 from hedged.models.backbones.shallow import Shallow as Shallow
+from hedged.models.backbones.shallow import ShallowConfig as ShallowConfig
 from hedged.models.backbones.shallow import ShallowHidden as ShallowHidden
-from hedged.models.backbones.vectors import Frozen as Frozen
-from hedged.models.backbones.vectors import FrozenHidden as FrozenHidden
+from hedged.models.backbones.shallow import ShallowHiddenConfig as ShallowHiddenConfig
+from hedged.models.backbones.vectors import FrozenConfig as FrozenConfig
+from hedged.models.backbones.vectors import FrozenHiddenConfig as FrozenHiddenConfig
+from hedged.models.backbones.vectors import Standardize as Standardize
+from hedged.models.backbones.vectors import StandardizeHidden as StandardizeHidden
+from hedged.models.backbones.wrapped import ModuleConfig as ModuleConfig
+from hedged.models.backbones.wrapped import TimmConfig as TimmConfig
 from hedged.models.backbones.wrapped import Wrapped as Wrapped
 from hedged.models.backbones.wrapped import timm_backbone as timm_backbone

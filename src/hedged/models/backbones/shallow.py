@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Annotated, Any, Literal, final
 
 from torch import Tensor, nn
 
 from hedged.errors import ShapeError, ValueRangeError
+from hedged.models.backbones.backbone import Backbone
 from hedged.models.backbones.fused import convolve, is_fused
+from hedged.models.config import LISTED, ModelConfig, Width
 
 SMALLEST = 16  # side of an image of which both layers leave something
 
@@ -24,22 +26,22 @@ def _convolutions(depth: int, channels: tuple[int, int]) -> nn.Sequential:
     return nn.Sequential(*layers, nn.Flatten())
 
 
-def _flat_features(shape: tuple[int, int, int], channels: tuple[int, int]) -> int:
+def _flat_features(shape: tuple[int, ...], channels: tuple[int, int]) -> int:
     height, width = (((side - 4) // 2 - 4) // 2 for side in shape[1:])
     return channels[-1] * height * width
 
 
-class _Images(nn.Module):
-    """Anything that takes a batch of images of one shape, `(B, *shape)`, in [0, 1]."""
+class _Convolutions(Backbone):
+    """Two layers of convolution and pooling on images of one shape, `(B, *shape)`, in [0, 1]."""
 
-    def __init__(self, shape: tuple[int, int, int], channels: tuple[int, int]) -> None:
-        super().__init__()
-        if min(shape) < 1 or min(shape[1:]) < SMALLEST or min(channels) < 1:
+    def __init__(self, shape: tuple[int, ...], channels: tuple[int, int], features: int | None = None) -> None:
+        if len(shape) != 3 or min(shape) < 1 or min(shape[1:]) < SMALLEST or min(channels) < 1:
             raise ValueRangeError(
                 f"a shallow network takes images of at least {SMALLEST} pixels a side and has channels in each layer, "
                 f"got {shape=}, {channels=}"
             )
-        self.shape, self.channels = shape, channels
+        super().__init__(shape, _flat_features(shape, channels) if features is None else features)
+        self.channels = channels
         self.convolutions = _convolutions(shape[0], channels)
 
     def _convolve(self, images: Tensor) -> Tensor:
@@ -53,33 +55,82 @@ class _Images(nn.Module):
 
 
 @final
-class Shallow(_Images):
-    """conv 5×5 – pool – conv 5×5 – pool, as drawn in the paper; the head is its fully connected layer."""
+class Shallow(_Convolutions):
+    """conv 5×5 – pool – conv 5×5 – pool, as drawn in the paper; the head is its fully connected layer.
 
-    def __init__(self, shape: tuple[int, int, int] = (1, 28, 56), channels: tuple[int, int] = (8, 16)) -> None:
+    Args:
+        shape: (channels, height, width) of an image.
+        channels: of the first and the second convolution.
+    """
+
+    def __init__(self, shape: tuple[int, ...] = (1, 28, 56), channels: tuple[int, int] = (8, 16)) -> None:
         super().__init__(shape, channels)
-        self.features = _flat_features(shape, channels)
 
-    def forward(self, images: Tensor) -> Tensor:
-        return self._convolve(images)
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self._convolve(inputs)
+
+    def settings(self) -> dict[str, Any]:
+        return {"backbone": "shallow", "channels": self.channels}
 
 
 @final
-class ShallowHidden(_Images):
-    """`Shallow` and one hidden layer of `hidden` units: far fewer steps to the same accuracy."""
+class ShallowHidden(_Convolutions):
+    """`Shallow` and one hidden layer: far fewer steps to the same accuracy.
+
+    Args:
+        shape: (channels, height, width) of an image.
+        channels: of the first and the second convolution.
+        hidden: units of the hidden layer, which are the features of the head.
+    """
 
     def __init__(
         self,
-        shape: tuple[int, int, int] = (1, 28, 56),
+        shape: tuple[int, ...] = (1, 28, 56),
         channels: tuple[int, int] = (8, 16),
         hidden: int = 512,
     ) -> None:
-        super().__init__(shape, channels)
+        super().__init__(shape, channels, hidden)
         if hidden < 1:
             raise ValueRangeError(f"a hidden layer has at least one unit, got {hidden=}")
-        self.features = hidden
         self.hidden = nn.Sequential(nn.Linear(_flat_features(shape, channels), hidden), nn.ReLU())
 
-    def forward(self, images: Tensor) -> Tensor:
-        features: Tensor = self.hidden(self._convolve(images))
+    def forward(self, inputs: Tensor) -> Tensor:
+        features: Tensor = self.hidden(self._convolve(inputs))
         return features
+
+    def settings(self) -> dict[str, Any]:
+        return {"backbone": "shallow-hidden", "channels": self.channels, "hidden": self.features}
+
+
+@final
+class ShallowConfig(ModelConfig):
+    """backbone = "shallow": the network that the paper draws.
+
+    Args:
+        channels: of the first and the second convolution.
+        hidden: not used; here so that a config of "shallow-hidden" needs one change to be one of "shallow".
+    """
+
+    backbone: Literal["shallow"] = "shallow"
+    channels: Annotated[tuple[Width, Width], LISTED] = (8, 16)
+    hidden: Width = 512
+
+    def build(self, shape: tuple[int, ...]) -> Shallow:
+        return Shallow(shape, self.channels)
+
+
+@final
+class ShallowHiddenConfig(ModelConfig):
+    """backbone = "shallow-hidden": the same with one hidden layer.
+
+    Args:
+        channels: of the first and the second convolution.
+        hidden: units of the hidden layer.
+    """
+
+    backbone: Literal["shallow-hidden"] = "shallow-hidden"
+    channels: Annotated[tuple[Width, Width], LISTED] = (8, 16)
+    hidden: Width = 512
+
+    def build(self, shape: tuple[int, ...]) -> ShallowHidden:
+        return ShallowHidden(shape, self.channels, self.hidden)
