@@ -40,7 +40,7 @@ def measure_ndigit(name: str, out: Path) -> None:
     digits = embedder.architecture.shape[2] // 28
     numbers = keyed(0, Purpose.CLASSES).choice(10**digits, NUMBERS[name], replace=False).tolist()
     images = build_ndigit(load_mnist("test"), digits, numbers, IMAGES[name], keyed(0, Purpose.SEEN))
-    items = Items(embedder.embed(images.corrupt(0)), images.labels.numpy(), embedder.curve)
+    items = Items(embedder.embed(images.corrupt(0)), images.labels.numpy(), embedder.match_model)
     said = f"{len(images):,} occluded images of {len(numbers)} numbers, composed of MNIST's test digits"
     write(out / f"{name.removeprefix('hedged:')}.json", name, said, split(items, name))
 
@@ -52,7 +52,7 @@ def measure_photos(run: Path, name: str, out: Path) -> None:
     if data.validation is None:
         raise DataError(f"{run} kept no identities for validation, which are calibrated on: train with some held out")
     known, new = (
-        Items(embed_all(embedder, part.clean, len(part)), part.labels.numpy(), embedder.curve)
+        Items(embed_all(embedder, part.clean, len(part)), part.labels.numpy(), embedder.match_model)
         for part in (data.validation, next(iter(data.test.values())))
     )
     said = f"{len(new.labels):,} photos of {len(np.unique(new.labels))} identities that were not trained on"

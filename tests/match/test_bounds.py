@@ -15,6 +15,7 @@ from hedged import Gaussian, MatchCurve
 from hedged.match import log_match_probability
 from hedged.match._closed_form.expansion import expand
 from hedged.match._closed_form.loops.bounds import bound, log_bound, log_floor
+from hedged.match._closed_form.units import plain
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(200)
 
@@ -83,5 +84,4 @@ def test_no_match_beyond_a_radius_exceeds_its_bound(
     log_p = log_match_probability(one, Gaussian(torch.from_numpy(mean), torch.from_numpy(others)), curve)
     terms = torch.stack(expand(curve.bias)).numpy()
     volume = 1 / np.sqrt((1 + 2 * terms[0, :, None] * own).prod(1))
-    told = np.array([bias, curve.chord_end(), curve.error_bound()])
-    assert log_p <= log_bound(reach, others.max(), own, terms, told, volume)
+    assert log_p <= log_bound(reach, others.max(), own, terms, plain(curve), curve.error_bound(), volume)

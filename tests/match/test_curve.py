@@ -25,8 +25,8 @@ def test_it_is_the_sigmoid_of_b_minus_a_r(a: float, b: float, r: float) -> None:
     exact_a, exact_b = references.parameters(curve)
     distance = torch.tensor(r, dtype=torch.float64)
     assert exact_a == pytest.approx(a, rel=1e-5)
-    assert curve.logit(distance).item() == pytest.approx(exact_b - exact_a * r, rel=1e-12, abs=1e-12)
-    assert_close(curve(distance), curve.logit(distance).sigmoid())
+    assert curve.logit_at(distance).item() == pytest.approx(exact_b - exact_a * r, rel=1e-12, abs=1e-12)
+    assert_close(curve(distance), curve.logit_at(distance).sigmoid())
 
 
 def test_scale_and_bias_learn() -> None:

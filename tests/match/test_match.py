@@ -22,7 +22,7 @@ from hedged.match import (
     Estimator,
     MatchCurve,
     MonteCarlo,
-    estimators,
+    _pairs,
     log_match_probability,
     logit_matrix,
     match_logit,
@@ -248,7 +248,7 @@ def test_the_matrix_does_not_depend_on_how_it_is_cut(
 ) -> None:
     z1, z2 = embedding("mixture-2", rows, seed=1), embedding("gaussian", columns, seed=2)
     expected = looped_matrix(z1, z2)
-    monkeypatch.setattr(estimators, "CHUNK", chunk)
+    monkeypatch.setattr(_pairs, "VALUES_PER_BLOCK", chunk)
     monkeypatch.setattr(matrix, "BLOCK", chunk // 2)
     assert_close(match_matrix(z1, z2, CURVE), expected)
     assert_close(logit_matrix(z1, z2, CURVE).sigmoid(), expected)
@@ -331,13 +331,13 @@ def test_the_matrix_needs_little_memory_beyond_its_result(prepare: str, call: st
 
 @pytest.mark.parametrize("question", [match_probability, match_logit, log_match_probability, match_matrix])
 def test_embeddings_of_two_spaces_are_not_compared(question: Callable[..., Tensor]) -> None:
-    with pytest.raises(ShapeError, match="dimensions 2 and 5"):
+    with pytest.raises(ShapeError, match="same dimension, got 2 and 5"):
         question(embedding("gaussian", 3, dim=2), embedding("gaussian", 3, dim=5), CURVE)
 
 
 @every_estimator
 def test_batches_that_do_not_broadcast_are_refused(make: Callable[[], Estimator]) -> None:
-    with pytest.raises(ShapeError, match=r"\(3,\) and \(4,\) do not broadcast.*match_matrix\(z1, z2, curve\)"):
+    with pytest.raises(ShapeError, match=r"\(3,\) and \(4,\) do not broadcast.*match_matrix\(z1, z2, model\)"):
         match_probability(embedding("gaussian", 3), embedding("gaussian", 4), CURVE, make())
 
 

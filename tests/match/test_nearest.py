@@ -11,8 +11,7 @@ from laws import seeded
 from hedged import Gaussian, MatchCurve, Mixture, Point
 from hedged.distributions import Distribution
 from hedged.errors import ShapeError, ValueRangeError
-from hedged.match import best_matches, logit_matrix
-from hedged.match.nearest import _by_matrix
+from hedged.match import _pairs, best_matches, logit_matrix
 
 
 def embeddings(kind: str, count: int, dim: int, spread: float, reach: float, seed: int) -> Distribution:
@@ -94,7 +93,7 @@ def test_whatever_the_distances_there_are_k_matches(is_point: bool) -> None:
 def test_without_the_compiled_loops_they_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     z = embeddings("gaussian", 400, 2, 1e-2, 1.0, seed=3)
     found = best_matches(z, z, MatchCurve(), k=4, exclude_self=True)
-    plain = _by_matrix(z, z, MatchCurve().requires_grad_(False), 4, exclude_self=True)
+    plain = _pairs.nearest(MatchCurve().requires_grad_(False).matrix, z, z, 4, exclude_self=True)
     torch.testing.assert_close(found.logits.float(), plain.logits, rtol=1e-3, atol=2e-4)
     assert (found.items == plain.items).float().mean() > 0.99
 
@@ -114,7 +113,7 @@ def test_what_cannot_be_ranked_is_refused() -> None:
     z, flat = embeddings("gaussian", 6, 2, 1e-2, 1.0, seed=5), embeddings("gaussian", 6, 3, 1e-2, 1.0, seed=5)
     with pytest.raises(ValueRangeError, match="k is 6; a gallery of 6 has 1 to 5"):
         best_matches(z, z, MatchCurve(), k=6, exclude_self=True)
-    with pytest.raises(ShapeError, match="dimensions 2 and 3"):
+    with pytest.raises(ShapeError, match="same dimension, got 2 and 3"):
         best_matches(z, flat, MatchCurve())
     with pytest.raises(ShapeError, match="cannot be the same items"):
         best_matches(z[:2], z, MatchCurve(), exclude_self=True)

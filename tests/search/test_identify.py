@@ -21,7 +21,6 @@ from hedged.search import (
     Rows,
     Where,
 )
-from hedged.search.fusion import product
 from hedged.search.unknowns import Trials, fit, run_trials
 
 FUSIONS = [ProductFusion(), MixtureFusion(), NeighbourFusion(3)]
@@ -44,7 +43,7 @@ def gallery_of(identities: int, of_each: int) -> Gallery:
 
 def test_the_product_of_gaussians_is_proportional_to_the_product_of_their_densities() -> None:
     z, owner = people(2, 3, seed=1), torch.tensor([0, 0, 0, 1, 1, 1])
-    fused, at = product(z.to(torch.float64), owner), torch.randn(50, 4, generator=seeded(2), dtype=torch.float64)
+    fused, at = CURVE.fuse(z.to(torch.float64), owner), torch.randn(50, 4, generator=seeded(2), dtype=torch.float64)
     for group in range(2):
         each = torch.stack([z[i].to(torch.float64).log_prob(at) for i in range(3 * group, 3 * group + 3)]).sum(0)
         difference = fused[group].log_prob(at) - each
@@ -52,12 +51,12 @@ def test_the_product_of_gaussians_is_proportional_to_the_product_of_their_densit
 
 
 def test_products_of_points_and_mixtures() -> None:
-    points = product(Point(torch.tensor([[0.0, 1.0], [2.0, 3.0], [7.0, 7.0]])), torch.tensor([0, 0, 1]))
+    points = CURVE.fuse(Point(torch.tensor([[0.0, 1.0], [2.0, 3.0], [7.0, 7.0]])), torch.tensor([0, 0, 1]))
     assert points.mean.tolist() == [[1.0, 2.0], [7.0, 7.0]]
     z = embeddings("mixture", 4)
     assert isinstance(z, Mixture)
-    moments = product(Gaussian(z.mean, z.variance), torch.tensor([0, 1, 1, 0]))
-    assert torch.equal(product(z, torch.tensor([0, 1, 1, 0])).pack(), moments.pack())
+    moments = CURVE.fuse(Gaussian(z.mean, z.variance), torch.tensor([0, 1, 1, 0]))
+    assert torch.equal(CURVE.fuse(z, torch.tensor([0, 1, 1, 0])).pack(), moments.pack())
 
 
 def test_the_mixture_is_the_mean_of_the_match_probabilities() -> None:

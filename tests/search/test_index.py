@@ -27,7 +27,7 @@ def exhaustive(store: Store, probes: Distribution, k: int, keep: set[str] | None
     ids = [row.id for batch in batches for row in batch.described]
     z = store.header.unpack(np.concatenate([batch.packed for batch in batches]))
     kept = [i for i, one in enumerate(ids) if keep is None or one in keep]
-    found = best_matches(probes, z[torch.tensor(kept)], store.header.curve, k=min(k, len(kept)))
+    found = best_matches(probes, z[torch.tensor(kept)], store.header.match_model, k=min(k, len(kept)))
     return [[ids[kept[i]] for i in row] for row in found.items.tolist()]
 
 
@@ -60,7 +60,7 @@ def test_results_tell_what_was_found(sqlite: SqliteStore) -> None:
     given, probes = rows("gaussian", 100), embeddings("gaussian", 3, seed=1)
     sqlite.add(given)
     found = EmbeddedIndex(sqlite).search(probes, k=4)
-    curve = sqlite.header.curve
+    curve = sqlite.header.match_model
     p = match_matrix(probes, given.z, curve)
     eta, own = (self_mismatch(z.to(torch.float64), curve) for z in (given.z, probes))
     for n, hits in enumerate(found):

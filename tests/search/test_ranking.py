@@ -22,7 +22,7 @@ def by_loop(probes: Distribution, header: Header, found: Candidates, k: int) -> 
     best = []
     for n, chosen in enumerate(found.chosen.tolist()):
         places = sorted({place for place in chosen if place >= 0})
-        scores = [(place, match_logit(z[n], rows[place], header.curve).item()) for place in places]
+        scores = [(place, match_logit(z[n], rows[place], header.match_model).item()) for place in places]
         best.append(sorted(scores, key=lambda one: (-one[1], found.keys[one[0]]))[:k])
     return best
 
@@ -62,7 +62,7 @@ def test_more_candidates_than_are_held_at_a_time() -> None:
     for n in range(2):
         assert sorted(found.places[n].tolist()) == list(range(1500))
         expected = match_logit(
-            probes[n].to(torch.float64), z[torch.from_numpy(found.places[n])].to(torch.float64), header.curve
+            probes[n].to(torch.float64), z[torch.from_numpy(found.places[n])].to(torch.float64), header.match_model
         )
         np.testing.assert_allclose(found.logits[n], expected, rtol=1e-6, atol=1e-6)
         assert (np.diff(found.logits[n]) <= 0).all()
@@ -80,5 +80,5 @@ def test_uncertainties_are_those_of_the_library(kind: str) -> None:
     header = Header("m", kind, 4, 2 if kind == "mixture" else 1, 10.0, 3.0)
     z = embeddings(kind, 30)
     np.testing.assert_allclose(
-        uncertainties(header, pack(z)), self_mismatch(z.to(torch.float64), header.curve), rtol=1e-6, atol=1e-6
+        uncertainties(header, pack(z)), self_mismatch(z.to(torch.float64), header.match_model), rtol=1e-6, atol=1e-6
     )

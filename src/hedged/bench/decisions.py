@@ -19,7 +19,7 @@ from scipy.special import expit
 from hedged.decisions import Quality, ScoredPairs, choose, false_match_threshold, kind_name, quality
 from hedged.distributions import Distribution
 from hedged.evaluation import match_scores
-from hedged.match import MatchCurve, self_mismatch
+from hedged.match import MatchModel, self_mismatch
 from hedged.metrics import Pairs, balanced_pairs, reject_curve
 
 Array = NDArray[np.float64]
@@ -37,16 +37,16 @@ class Items:
 
     z: Distribution
     labels: NDArray[np.int64]
-    curve: MatchCurve
+    model: MatchModel
 
     def of(self, identities: NDArray[np.int64]) -> Items:
         """The items of these identities."""
         rows = np.flatnonzero(np.isin(self.labels, identities))
-        return Items(self.z[torch.from_numpy(rows)], self.labels[rows], self.curve)
+        return Items(self.z[torch.from_numpy(rows)], self.labels[rows], self.model)
 
     def scored(self, pairs: Pairs) -> ScoredPairs:
         """Log-odds of pairs of these images, with their identities."""
-        scores = match_scores(pairs, self.z, self.curve)
+        scores = match_scores(pairs, self.z, self.model)
         return ScoredPairs.of(scores, self.labels[pairs.first], self.labels[pairs.second])
 
 
@@ -112,7 +112,7 @@ def _reasons(new: Items, pairs: Pairs, log_odds: Array, seed: int) -> dict[str, 
     """For each way to choose what is not decided, a number a pair: the higher, the sooner it is left out."""
     with torch.no_grad():
         spread = new.z.variance.sum(-1).double().numpy()
-        eta = self_mismatch(new.z, new.curve).double().numpy()
+        eta = self_mismatch(new.z, new.model).double().numpy()
     means = new.z.mean.double().numpy()
     alone: Array = np.asarray(KDTree(means).query(means, k=[2])[0])[:, 0]  # the nearest of all is the image itself
     distance = np.linalg.norm(means[pairs.first] - means[pairs.second], axis=1)

@@ -49,9 +49,9 @@ def match(
     else:
         z = embedder.embed([a, b])
     probability = embedder.match(z[:1], z[1:]).item()
-    answer = decider.answer(match_logit(z[:1], z[1:], embedder.curve).item()) if decider else None
+    answer = decider.answer(match_logit(z[:1], z[1:], embedder.match_model).item()) if decider else None
     eta_a, eta_b = embedder.uncertainty(z).tolist()
-    bound = embedder.curve.error_bound()
+    bound = embedder.match_model.error_bound()
     if json:
         images = [{"path": str(path), "uncertainty": eta} for path, eta in ((a, eta_a), (b, eta_b))]
         content = {"match_probability": probability, "error_bound": bound, "images": images}

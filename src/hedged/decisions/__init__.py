@@ -1,7 +1,7 @@
 """Decisions: calibrated match probabilities, thresholds for a false-match rate, and leave to say "I don't know".
 
 `calibrate` makes a `Decider` from scores, the log-odds of a match that a model gives to pairs
-(`hedged.match.estimators.match_logit`), and from whom they show; `load_decider` finds the one beside a model.
+(`hedged.match.match_logit`), and from whom they show; `load_decider` finds the one beside a model.
 """
 
 from hedged.decisions.calibrate import Aims as Aims

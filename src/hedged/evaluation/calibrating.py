@@ -39,7 +39,7 @@ def scored_pairs(embedder: Embedder, data: Dataset, condition: Condition = "clea
     pairs = balanced_pairs(labels, PAIRS, seed)
     logger.info("embedding %s images", f"{len(data):,}")
     images = data.clean if condition == "clean" else partial(data.corrupt, seed)
-    scores = match_scores(pairs, embed_all(embedder, images, len(data)), embedder.curve)
+    scores = match_scores(pairs, embed_all(embedder, images, len(data)), embedder.match_model)
     return ScoredPairs.of(scores, labels[pairs.first], labels[pairs.second])
 
 

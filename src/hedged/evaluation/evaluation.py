@@ -15,7 +15,7 @@ from torch import Tensor
 from hedged.data import Dataset, NDigit
 from hedged.distributions import Distribution, concatenate
 from hedged.errors import DataError
-from hedged.match import MatchCurve, best_matches, match_logit, self_mismatch
+from hedged.match import MatchModel, best_matches, match_logit, self_mismatch
 from hedged.metrics import (
     Pairs,
     UncertaintyCurve,
@@ -46,12 +46,12 @@ def embed_all(embedder: Embedder, images: Callable[[Tensor], Tensor], count: int
     return concatenate([embedder.embed(images(index)) for index in parts])
 
 
-def match_scores(pairs: Pairs, z: Distribution, curve: MatchCurve) -> Array:
+def match_scores(pairs: Pairs, z: Distribution, model: MatchModel) -> Array:
     """The log-odds of a match for each pair of items of z."""
 
     def score(i: NDArray[np.intp], j: NDArray[np.intp]) -> Array:
         with torch.no_grad():
-            logits = match_logit(z[torch.from_numpy(i)], z[torch.from_numpy(j)], curve)
+            logits = match_logit(z[torch.from_numpy(i)], z[torch.from_numpy(j)], model)
         return logits.double().numpy()
 
     return score_pairs(pairs, score)
@@ -95,11 +95,11 @@ class Evaluation:
     def uncertainty(self) -> dict[Condition, Array]:
         """η(x) of every image."""
         with torch.no_grad():
-            return {c: self_mismatch(z, self.embedder.curve).double().numpy() for c, z in self.embeddings.items()}
+            return {c: self_mismatch(z, self.embedder.match_model).double().numpy() for c, z in self.embeddings.items()}
 
     def scores(self, pairs: Pairs, condition: Condition) -> Array:
         """The log-odds of a match for each pair, both items in this condition."""
-        return match_scores(pairs, self.embeddings[condition], self.embedder.curve)
+        return match_scores(pairs, self.embeddings[condition], self.embedder.match_model)
 
     def verification_ap(self, condition: Condition) -> float:
         """Average precision over 10,000 pairs, half of them matches."""
@@ -113,7 +113,7 @@ class Evaluation:
             self.progress(f"ranking the {gallery} gallery for {probe} probes")
             items, probes = self.embeddings[gallery], self.embeddings[probe]
             each = min(self.neighbours_each, len(self.data) - 1)
-            matches = best_matches(probes, items, self.embedder.curve, each, exclude_self=True)
+            matches = best_matches(probes, items, self.embedder.match_model, each, exclude_self=True)
             found = self._neighbours[gallery, probe] = matches.items.numpy()
         return found
 
@@ -156,7 +156,7 @@ class Evaluation:
         return dict(self._measure())
 
     def _measure(self) -> Iterator[tuple[str, Any]]:
-        curve, eta = self.embedder.curve, self.uncertainty
+        model, eta = self.embedder.match_model, self.uncertainty
         self.progress("verifying pairs")
         yield "verification_ap", {c: self.verification_ap(c) for c in CONDITIONS}
         yield "knn_accuracy", {gallery: self.knn_accuracy(gallery) for gallery in CONDITIONS}
@@ -167,7 +167,7 @@ class Evaluation:
         yield "knn_correlation", {g: self._kendall("clean", partial(self.knn_curve, g)) for g in CONDITIONS}
         yield "uncertainty_auroc", uncertainty_auroc(eta["clean"], eta["corrupt"])
         yield "twin_order", twin_order(eta["clean"], eta["corrupt"])
-        yield "curve", {"scale": curve.scale.item(), "bias": curve.bias.item(), "error_bound": curve.error_bound()}
+        yield model.kind, {**model.settings(), "error_bound": model.error_bound()}
         data = self.data
         about = {"images": len(data), "classes": data.n_classes, "source": data.source, "corruption": data.damage}
         yield "test_set", about

@@ -118,7 +118,7 @@ def decide_listed(
         z = embed_all(embedder, photos.clean, len(photos))
     pairs = Pairs(listed.first, listed.second, listed.matches)
     eta = embedder.uncertainty(z).double().numpy()
-    return Decisions(pairs, match_scores(pairs, z, embedder.curve), eta, *choose_threshold(validation))
+    return Decisions(pairs, match_scores(pairs, z, embedder.match_model), eta, *choose_threshold(validation))
 
 
 def choose_threshold(validation: Evaluation | None) -> tuple[float, str]:

@@ -9,11 +9,9 @@ from torch import Tensor
 
 from hedged.distributions import Distribution
 from hedged.errors import ValueRangeError
-from hedged.losses.likelihood import cross_entropy
 from hedged.losses.pair_loss import PairLoss
 from hedged.losses.selection import AllPairs, PairSelection
-from hedged.match import MatchCurve
-from hedged.match.estimators import distance
+from hedged.match import MatchCurve, cross_entropy, distance
 
 
 @final
@@ -53,4 +51,4 @@ class SoftContrastiveLoss(PairLoss):
         self.curve = curve
 
     def cost(self, z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:
-        return cross_entropy(self.curve.logit(distance(z1.mean, z2.mean)), match)
+        return cross_entropy(self.curve.logit_at(distance(z1.mean, z2.mean)), match)

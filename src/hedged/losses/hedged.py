@@ -7,15 +7,13 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from hedged.distributions import Distribution, Gaussian, Mixture, Point
+from hedged.distributions import Distribution, Gaussian, Point
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.losses.contrastive import SoftContrastiveLoss
 from hedged.losses.likelihood import Likelihood, Marginal
 from hedged.losses.pair_loss import PairLoss
 from hedged.losses.selection import AllPairs, PairSelection, pairs_of
 from hedged.match import ClosedForm, MatchCurve
-from hedged.match._closed_form.batch_loss import summed_costs
-from hedged.match._closed_form.expansion import is_tabulated
 
 # Of the squared distance of two of a kind, what their variances are to account for. The rest is between any two, and
 # the match curve has it: variances that account for all of it make matches less accurate (docs/recipe.md).
@@ -106,14 +104,13 @@ class HedgedLoss(PairLoss):
             return super().mean_costs(z, labels)
         _, classes, sizes = labels.unique(return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
         matching = int((sizes * (sizes - 1)).sum()) // 2
-        positive, negative = summed_costs(z, classes, self.curve)
+        positive, negative = self.curve.pair_costs(z, classes)
         return positive / matching, negative / (len(z) * (len(z) - 1) // 2 - matching)
 
     def _in_one_pass(self, z: Distribution) -> bool:
-        """Whether all pairs of distributions count, in closed form, on a CPU: what training does."""
-        closed = isinstance(self.likelihood, Marginal) and isinstance(self.likelihood.estimator, ClosedForm)
-        everything = isinstance(self.pairs, AllPairs) and isinstance(z, Gaussian | Mixture)
-        return closed and everything and z.device.type == "cpu" and is_tabulated(self.curve.bias.item())
+        """Whether all pairs count, by the curve's own estimator: what training does."""
+        own = isinstance(self.likelihood, Marginal) and isinstance(self.likelihood.estimator, ClosedForm | None)
+        return own and isinstance(self.pairs, AllPairs)
 
     def kl(self, z: Distribution) -> Tensor:
         if not self.kl_weight:

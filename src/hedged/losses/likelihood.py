@@ -8,11 +8,9 @@ from typing import final
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from hedged.distributions import Distribution
-from hedged.match import CLOSED_FORM, Estimator, MatchCurve, match_logit
-from hedged.match.estimators import sampled_logits
+from hedged.match import Estimator, MatchCurve, cross_entropy, match_logit, sampled_logits
 
 
 class Likelihood(ABC):
@@ -28,7 +26,7 @@ class Likelihood(ABC):
 class Marginal(Likelihood):
     """−log E[p(m̂ | z₁, z₂)]: the likelihood of the match itself. It rewards an embedding that hedges its bets."""
 
-    estimator: Estimator = CLOSED_FORM
+    estimator: Estimator | None = None
 
     def cost(self, z1: Distribution, z2: Distribution, match: Tensor, curve: MatchCurve) -> Tensor:
         return cross_entropy(match_logit(z1, z2, curve, self.estimator), match)
@@ -45,8 +43,3 @@ class ExpectedLog(Likelihood):
     def cost(self, z1: Distribution, z2: Distribution, match: Tensor, curve: MatchCurve) -> Tensor:
         logits = sampled_logits(z1, z2, curve, self.samples, self.generator)
         return cross_entropy(logits, match).mean((0, 1))
-
-
-def cross_entropy(logits: Tensor, match: Tensor) -> Tensor:
-    """−log p where the pair matches, −log(1 − p) where not; finite and with a gradient at any logit."""
-    return softplus(torch.where(match, -logits, logits))

@@ -1,7 +1,8 @@
-"""p(m | r) = σ(−a r + b): from a distance to the probability of a match (equation 2 of the paper)."""
+"""`MatchCurve`: p(m | r) = σ(−a r + b), averaged over both embeddings: the match model of the paper."""
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import final
 
@@ -9,42 +10,125 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
+from hedged.distributions import Distribution, Gaussian, Point
 from hedged.errors import ValueRangeError
 from hedged.match._closed_form.expansion import ROUNDING, certified_error
+from hedged.match._pairs import Matches, probability
+from hedged.match.estimators import ClosedForm, Estimator
+from hedged.match.model import MatchModel
+
+CLOSED_FORM = ClosedForm()
 
 
 @final
-class MatchCurve(nn.Module):
-    """p(m | r) = σ(−a r + b), with a > 0 and b learnable.
+class MatchCurve(MatchModel, kind="curve"):
+    """p(m | x₁, x₂) = ∬ σ(b − a‖z₁ − z₂‖) p(z₁ | x₁) p(z₂ | x₂) dz₁ dz₂, with a > 0 and b learnable (equation 2).
 
-    `scale` is a and `bias` is b. The scale is held as log a, so that no step of an optimiser can make it negative.
+    The scale is held as log a, so that no step of an optimiser can make it negative.
+
+    Args:
+        scale: a, how fast the probability falls with distance.
+        bias: b, the log-odds of a match at distance 0.
+        estimator: How the integral is worked out: `ClosedForm()`, or the paper's `MonteCarlo(samples)`.
 
     >>> curve = MatchCurve(scale=10.0, bias=3.0)
     >>> curve(torch.tensor([0.0, 0.3, 1.0]))
     tensor([9.5257e-01, 5.0000e-01, 9.1105e-04], grad_fn=<SigmoidBackward0>)
     """
 
-    def __init__(self, scale: float = 10.0, bias: float = 3.0) -> None:
+    def __init__(self, scale: float = 10.0, bias: float = 3.0, estimator: Estimator = CLOSED_FORM) -> None:
         super().__init__()
         if not (math.isfinite(scale) and scale > 0):
-            raise ValueRangeError(f"the scale a of a match curve is positive and finite, got {scale}")
+            raise ValueRangeError(f"the scale a of a match curve must be positive and finite, got {scale}")
         if not math.isfinite(bias):
-            raise ValueRangeError(f"the bias b of a match curve is finite, got {bias}")
+            raise ValueRangeError(f"the bias b of a match curve must be finite, got {bias}")
         self.log_scale = nn.Parameter(torch.tensor(math.log(scale)))
         self.bias = nn.Parameter(torch.tensor(float(bias)))
+        self.estimator = estimator
 
     @property
     def scale(self) -> Tensor:
         """a = exp(log a), a scalar."""
         return self.log_scale.exp()
 
-    def logit(self, distance: Tensor) -> Tensor:
-        """log p/(1 − p) = b − a r, of the shape of `distance`."""
+    def logit_at(self, distance: Tensor) -> Tensor:
+        """log p/(1 − p) = b − a r of two points r apart, of the shape of `distance`.
+
+        Args:
+            distance: r.
+        """
         return self.bias - self.scale * distance
 
     def forward(self, distance: Tensor) -> Tensor:
-        """p(m | r), of the shape of `distance`."""
-        return self.logit(distance).sigmoid()
+        """p(m | r) of two points r apart, of the shape of `distance`.
+
+        Args:
+            distance: r.
+        """
+        return self.logit_at(distance).sigmoid()
+
+    def logit(self, z1: Distribution, z2: Distribution) -> Tensor:
+        return self.estimator.logit(z1, z2, self)
+
+    def self_mismatch(self, z: Distribution) -> Tensor:
+        if isinstance(z, Point):  # σ(−b), one value for all: a vector unit may round it in two ways, and so rank points
+            return probability(self.logit_at(z.mean.new_zeros(())).neg().to(z.dtype)).repeat(z.batch_shape)
+        return super().self_mismatch(z)
+
+    def values_per_pair(self, z1: Distribution, z2: Distribution) -> int:
+        return self.estimator.values_per_pair(z1, z2)
+
+    def matrix(self, z1: Distribution, z2: Distribution) -> Tensor:
+        return self.estimator.matrix(z1, z2, self)
+
+    def probability_matrix(self, z1: Distribution, z2: Distribution) -> Tensor:
+        return self.estimator.probability_matrix(z1, z2, self)
+
+    def nearest(self, z: Distribution, gallery: Distribution, k: int, exclude_self: bool = False) -> Matches:
+        return self.estimator.nearest(z, gallery, self, k, exclude_self)
+
+    def chosen_logits(self, z: Distribution, items: Distribution, chosen: Tensor) -> Tensor:
+        return self.estimator.chosen_logits(z, items, chosen, self)
+
+    def pair_costs(self, z: Distribution, labels: Tensor) -> Tensor:
+        return self.estimator.pair_costs(z, labels, self)
+
+    def fuse(self, z: Distribution, owner: Tensor) -> Distribution:
+        """Π_i N(μ_i, σ_i²) ∝ N(μ, σ²) with 1/σ² = Σ_i 1/σ_i² and μ = σ² Σ_i μ_i/σ_i²: inputs that all show one thing.
+
+        The sure ones count most, and many make sure. Of mixtures, each is first taken as the Gaussian of its moments;
+        of points, the product is their mean.
+
+        Args:
+            z: M embeddings.
+            owner: Whose each of them is, int64 `(M,)` in 0 … G − 1.
+
+        >>> z = Gaussian(torch.tensor([[0.0], [4.0], [1.0]]), torch.tensor([[1.0], [3.0], [2.0]]))
+        >>> MatchCurve().fuse(z, torch.tensor([0, 0, 1])).tensors
+        (tensor([[1.], [1.]]), tensor([[0.7500], [2.0000]]))
+        """
+        if isinstance(z, Point):
+            return Point(_sums(z.mean, owner) / owner.bincount().unsqueeze(1))
+        precision = z.variance.reciprocal()
+        variance = _sums(precision, owner).reciprocal()
+        return Gaussian(variance * _sums(precision * z.mean, owner), variance)
+
+    def unit_variance(self) -> float:
+        """1/a²: the curve falls over a distance of 1/a."""
+        return 1 / self.scale.item() ** 2
+
+    def settings(self) -> dict[str, float]:
+        return {"scale": self.scale.item(), "bias": self.bias.item()}
+
+    def with_estimator(self, estimator: Estimator) -> MatchCurve:
+        """The same curve, with the same parameters, integrated in another way.
+
+        Args:
+            estimator: The way to integrate.
+        """
+        other = copy.copy(self)  # the copy shares the parameters, and gradients reach them through it
+        other.estimator = estimator
+        return other
 
     def error_bound(self, dtype: torch.dtype | None = None) -> float:
         """The certified sup error of `ClosedForm` for this curve, whatever the embeddings are.
@@ -52,6 +136,9 @@ class MatchCurve(nn.Module):
         It covers the curve's expansion between and beyond all grid points, the arithmetic, and the rounding of the
         result to `dtype` (by default the dtype of the curve). At most 1e-3 for b in [−4, 8]; larger, and still true,
         beyond.
+
+        Args:
+            dtype: The dtype of the result.
 
         >>> MatchCurve(scale=10.0, bias=3.0).error_bound() < 2e-4
         True
@@ -64,6 +151,9 @@ class MatchCurve(nn.Module):
         The largest convex function below u ↦ σ(b − u) is its chord from 0 to a point u*, then the curve itself. By
         Jensen's inequality its value at E[u] ≤ reach bounds the expectation from below. In the tail, where p is
         smaller than any absolute error, this bound is what ranks and what gives gradients.
+
+        Args:
+            reach: a·√E‖δ‖², the root mean square distance in units of the curve.
         """
         touch = self.chord_end()
         bias = self.bias.to(reach.dtype)
@@ -79,6 +169,11 @@ class MatchCurve(nn.Module):
 
     def extra_repr(self) -> str:
         return f"scale={self.scale.item():g}, bias={self.bias.item():g}"
+
+
+def _sums(rows: Tensor, owner: Tensor) -> Tensor:
+    """The sum of the rows of each owner, `(G, D)`."""
+    return rows.new_zeros(int(owner.max()) + 1, rows.shape[1]).index_add_(0, owner, rows)
 
 
 def _chord_end(bias: float) -> float:

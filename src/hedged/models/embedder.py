@@ -19,7 +19,7 @@ from hedged._files import make_folder, write_atomically, write_json
 from hedged.data.inputs import image_batches, vector_batches
 from hedged.distributions import Distribution, concatenate
 from hedged.errors import DataError, RunError
-from hedged.match import MatchCurve, match_probability, self_mismatch
+from hedged.match import MatchCurve, MatchModel, match_probability, self_mismatch
 from hedged.models.config import Architecture
 from hedged.models.heads import Head
 from hedged.models.views import Views
@@ -70,6 +70,11 @@ class Embedder(nn.Module):
             torch.manual_seed(seed)
             built, head = architecture.build(backbone)
         return cls(built, head, MatchCurve(scale, bias), architecture)
+
+    @property
+    def match_model(self) -> MatchModel:
+        """When two of its embeddings match."""
+        return self.curve
 
     def forward(self, images: Tensor) -> Distribution:
         """Distributions of a batch, with gradients, each of one view: the input as it is given.

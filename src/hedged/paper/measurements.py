@@ -91,7 +91,7 @@ def _sampled_correlations(evaluation: Evaluation) -> Iterator[Cell]:
 
 @torch.no_grad()
 def _sampled_uncertainty(evaluation: Evaluation, condition: Condition, estimator: MonteCarlo) -> Array:
-    return self_mismatch(evaluation.embeddings[condition], evaluation.embedder.curve, estimator).double().numpy()
+    return self_mismatch(evaluation.embeddings[condition], evaluation.embedder.match_model, estimator).double().numpy()
 
 
 def _sampled_ap_curve(
@@ -101,19 +101,19 @@ def _sampled_ap_curve(
 
     @torch.no_grad()
     def score(i: NDArray[np.intp], j: NDArray[np.intp]) -> Array:
-        logits = match_logit(z[torch.from_numpy(i)], z[torch.from_numpy(j)], evaluation.embedder.curve, estimator)
+        logits = match_logit(z[torch.from_numpy(i)], z[torch.from_numpy(j)], evaluation.embedder.match_model, estimator)
         return logits.double().numpy()
 
     return ap_curve(eta, pairs, score_pairs(pairs, score))
 
 
 def _asides(evaluation: Evaluation) -> Iterator[tuple[str, Any]]:
-    eta, curve = evaluation.uncertainty, evaluation.embedder.curve
+    eta, model = evaluation.uncertainty, evaluation.embedder.match_model
     yield "uncertainty", {c: float(eta[c].mean()) for c in CONDITIONS}
     yield "uncertainty_auroc", uncertainty_auroc(eta["clean"], eta["corrupt"])
     yield "twin_order", twin_order(eta["clean"], eta["corrupt"])
     yield "distance_knn_correlation", {f"{g}/{p}": _by_distance(evaluation, g, p) for g, p in GRID}
-    yield "curve", {"scale": curve.scale.item(), "bias": curve.bias.item(), "error_bound": curve.error_bound()}
+    yield model.kind, {**model.settings(), "error_bound": model.error_bound()}
     yield "test_set", {"images": len(evaluation.data), "classes": evaluation.data.n_classes}
 
 

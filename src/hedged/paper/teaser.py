@@ -195,7 +195,7 @@ def match(evaluation: Evaluation, item: int, reading: int) -> float:
     image, clean = evaluation.embeddings["corrupt"][item], evaluation.embeddings["clean"]
     members = clean[torch.from_numpy(np.flatnonzero(evaluation.labels == reading))]
     with torch.no_grad():
-        return float(match_probability(image, members, evaluation.embedder.curve).mean())
+        return float(match_probability(image, members, evaluation.embedder.match_model).mean())
 
 
 def _name(reading: int, evaluation: Evaluation) -> str:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from hedged.distributions import Distribution
 from hedged.errors import DataError, ShapeError, ValueRangeError
-from hedged.match import MatchCurve, self_mismatch
+from hedged.match import MatchModel, self_mismatch
 from hedged.search.fusion import Fusion, ProductFusion
 from hedged.search.store import Store
 from hedged.search.unknowns import Scores, learn
@@ -30,7 +30,7 @@ class Gallery(NamedTuple):
     labels: list[str]
     images: Distribution
     owner: Tensor
-    curve: MatchCurve
+    match_model: MatchModel
 
     @classmethod
     def read(cls, store: Store, where: Filter = ()) -> Gallery:
@@ -47,7 +47,7 @@ class Gallery(NamedTuple):
         places = {label: i for i, label in enumerate(labels)}
         packed = np.concatenate([batch.packed for batch in batches])[rows]
         owner = torch.tensor([places[named[i] or ""] for i in rows])
-        return cls(labels, store.header.unpack(packed), owner, store.header.curve)
+        return cls(labels, store.header.unpack(packed), owner, store.header.match_model)
 
 
 class Identity(NamedTuple):
@@ -94,7 +94,7 @@ class Identifier:
         self._gallery, self._fusion = gallery, fusion or ProductFusion()
         self._prior, self._calibrated = none_prior, calibrated or (lambda logits: logits)
         with torch.no_grad():
-            self._openness = learn(gallery.images, gallery.owner, self._fusion, gallery.curve)
+            self._openness = learn(gallery.images, gallery.owner, self._fusion, gallery.match_model)
 
     @torch.no_grad()
     def identify(self, probes: Distribution, top: int = 5) -> list[Identified]:
@@ -107,8 +107,8 @@ class Identifier:
         found = []
         for start in range(0, len(probes), CHUNK):
             some = probes[start : start + CHUNK]
-            logits = self._fusion.logits(some, gallery.images, gallery.owner, gallery.curve).double().numpy()
-            etas = self_mismatch(some, gallery.curve).tolist()
+            logits = self._fusion.logits(some, gallery.images, gallery.owner, gallery.match_model).double().numpy()
+            etas = self_mismatch(some, gallery.match_model).tolist()
             found += [self._told(row, eta, top) for row, eta in zip(logits, etas, strict=True)]
         return found
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hedged.distributions import Distribution, Gaussian, Mixture, Point
 from hedged.errors import DataError, ShapeError
-from hedged.match import MatchCurve
+from hedged.match import MatchCurve, MatchModel
 
 if TYPE_CHECKING:
     from hedged.models import Embedder
@@ -49,7 +49,7 @@ class Header:
         )
 
     @property
-    def curve(self) -> MatchCurve:
+    def match_model(self) -> MatchModel:
         return MatchCurve(self.scale, self.bias).requires_grad_(False)
 
     @property

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
 from hedged.distributions import Distribution
-from hedged.match import MatchCurve
+from hedged.match import MatchModel
 from hedged.search.fusion import Fusion
 
 Scores = NDArray[np.float64]
@@ -41,13 +41,13 @@ class Openness(NamedTuple):
         return self.slope * scores + self.shift
 
 
-def learn(images: Distribution, owner: torch.Tensor, fusion: Fusion, curve: MatchCurve) -> Openness | None:
+def learn(images: Distribution, owner: torch.Tensor, fusion: Fusion, model: MatchModel) -> Openness | None:
     """What a gallery tells of the known and the unknown; None if it has too few identities of several images."""
-    found = run_trials(images, owner, fusion, curve)
+    found = run_trials(images, owner, fusion, model)
     return fit(found) if len(found.known) >= FEWEST else None
 
 
-def run_trials(images: Distribution, owner: torch.Tensor, fusion: Fusion, curve: MatchCurve) -> Trials:
+def run_trials(images: Distribution, owner: torch.Tensor, fusion: Fusion, model: MatchModel) -> Trials:
     """Put images to the test, spread over the gallery."""
     counts = owner.bincount()
     several = torch.nonzero(counts[owner] > 1).flatten()
@@ -63,7 +63,7 @@ def run_trials(images: Distribution, owner: torch.Tensor, fusion: Fusion, curve:
         strangers = owner != mine
         shifted = owner - (owner > mine).long()  # identities are counted without gaps
         for scores, kept, whose in ((known, others, owner), (unknown, strangers, shifted)):
-            scores.append(fusion.logits(probe, images[kept], whose[kept], curve).max().item())
+            scores.append(fusion.logits(probe, images[kept], whose[kept], model).max().item())
     return Trials(np.array(known), np.array(unknown))
 
 

@@ -12,10 +12,10 @@ from hedged._files import write_text
 from hedged.distributions import Distribution, Point
 from hedged.errors import RunError
 from hedged.losses import LossParts
-from hedged.match import MatchCurve, self_mismatch
+from hedged.match import MatchModel, self_mismatch
 
 FILE = "log.jsonl"
-DEAD, EXPLODED = 1e-2, 50.0  # variance in units of the curve's own reach, 1/a²
+DEAD, EXPLODED = 1e-2, 50.0  # mean variance, in units of the match model
 
 
 class Journal:
@@ -55,37 +55,36 @@ def last_step(path: Path) -> int:
 
 
 @torch.no_grad()
-def describe(step: int, loss: LossParts, z: Distribution, curve: MatchCurve) -> dict[str, Any]:
-    """Loss parts, the curve, and how the batch's embeddings are spread."""
+def describe(step: int, loss: LossParts, z: Distribution, model: MatchModel) -> dict[str, Any]:
+    """Loss parts, the match model, and how the batch's embeddings are spread."""
     record: dict[str, Any] = {"step": step, **{name: value.item() for name, value in loss._asdict().items()}}
-    record |= {"scale": curve.scale.item(), "bias": curve.bias.item()}
+    record |= model.settings()
     if isinstance(z, Point):
         return record
     mean, variance = (part.flatten(0, -2) for part in z.parts())
     record["kl_per_dim"] = (0.5 * (variance + mean.square() - 1 - variance.log())).mean(0).tolist()
     record["variance"] = variance.mean().item()
     record["variance_spread"] = variance.log().std().item()
-    record["uncertainty"] = self_mismatch(z, curve).mean().item()
-    if warning := diagnose(record):
+    record["uncertainty"] = self_mismatch(z, model).mean().item()
+    if warning := diagnose(record["variance"] / model.unit_variance()):
         record["warning"] = warning
     return record
 
 
-def diagnose(record: dict[str, Any]) -> str | None:
-    """Words for a variance branch that no longer says anything, measured where the curve can tell: in units of 1/a².
+def diagnose(relative: float) -> str | None:
+    """A warning where the mean variance, in units of `MatchModel.unit_variance`, no longer says anything.
 
-    >>> diagnose({"variance": 1e-5, "scale": 10.0})
-    'the variances have died (0.001 in units of 1/a²): embeddings are points; raise loss.beta or lower ...
+    >>> diagnose(0.001)
+    'the variances have died (0.001 of the match model's unit): embeddings are points; raise loss.beta or lower ...
     """
-    relative = record["variance"] * record["scale"] ** 2
     if relative < DEAD:
         return (
-            f"the variances have died ({relative:.1g} in units of 1/a²): embeddings are points; "
+            f"the variances have died ({relative:.1g} of the match model's unit): embeddings are points; "
             'raise loss.beta or lower train.learning_rate, and use loss.likelihood = "marginal"'
         )
     if relative > EXPLODED:
         return (
-            f"the variances have exploded ({relative:.1g} in units of 1/a²): every input looks uncertain; "
+            f"the variances have exploded ({relative:.1g} of the match model's unit): every input looks uncertain; "
             "lower loss.beta or train.learning_rate"
         )
     return None

@@ -100,7 +100,7 @@ class Trainer:
         loss = self.take_step()
         last = self.step == self.config.train.steps
         if self.step % self.config.train.log_every == 0 or last:
-            record = describe(self.step, loss, self.embedded, self.parts.embedder.curve)
+            record = describe(self.step, loss, self.embedded, self.parts.embedder.match_model)
             journal.write(record)
             update(self.step, record.get("warning") or f"loss {record['total']:.4f}")
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,8 +12,11 @@ from torch.autograd.function import once_differentiable
 from hedged._parallel import share
 from hedged.distributions import Distribution
 from hedged.match._closed_form.expansion import Terms, arithmetic_dtype, terms_at
-from hedged.match._closed_form.units import FARTHEST, curve_ends, in_units_of, midst
-from hedged.match.curve import MatchCurve
+from hedged.match._closed_form.loops.limits import FARTHEST, PlainCurve
+from hedged.match._closed_form.units import in_units_of, midst, plain
+
+if TYPE_CHECKING:
+    from hedged.match.curve import MatchCurve
 
 BLOCKS = 8  # parts of the matrix of pairs, each with sums of its own; at most so many threads
 PAIRS_EACH = 16_384  # pairs of components that are worth a thread of their own
@@ -26,7 +29,7 @@ def summed_costs(z: Distribution, labels: Tensor, curve: MatchCurve) -> Tensor:
     for pairs that do not match and whose true p is certainly below 10⁻⁷: they count as nothing, where the closed form
     may give them as much as its certified error.
 
-    >>> from hedged import Gaussian
+    >>> from hedged import Gaussian, MatchCurve
     >>> z = Gaussian(torch.tensor([[0.0], [0.0], [1.0]]), torch.full((3, 1), 0.01))
     >>> summed_costs(z, torch.tensor([4, 4, 7]), MatchCurve()) > 0
     tensor([True, True])
@@ -34,8 +37,8 @@ def summed_costs(z: Distribution, labels: Tensor, curve: MatchCurve) -> Tensor:
     terms = terms_at(curve.bias.item())
     with torch.no_grad():  # the function below has their slopes
         units = in_units_of(curve, z, midst(z), arithmetic_dtype(terms, z.dim, z.dtype))
-    ends = curve_ends(curve.bias.item(), curve.chord_end())
-    costs: Tensor = _SummedCosts.apply(*z.parts(), curve.scale, curve.bias, *units, labels, terms, ends)  # type: ignore[no-untyped-call]
+    curves = plain(curve), plain(curve, units[0].dtype)
+    costs: Tensor = _SummedCosts.apply(*z.parts(), curve.scale, curve.bias, *units, labels, terms, curves)  # type: ignore[no-untyped-call]
     return costs.to(z.dtype)
 
 
@@ -51,7 +54,7 @@ class _SummedCosts(torch.autograd.Function):
         wide: Tensor,
         labels: Tensor,
         terms: Terms,
-        ends: Tensor,
+        curves: tuple[PlainCurve, PlainCurve],
     ) -> Tensor:
         from hedged.match._closed_form.loops.pairs import costs  # late: numba is slow to import
 
@@ -60,7 +63,7 @@ class _SummedCosts(torch.autograd.Function):
         results = torch.empty(BLOCKS, 2, 2 + len(terms.weights) + 2 * near.numel(), dtype=torch.float64)
         pairs = max((len(near) * near.shape[1]) ** 2 // 2, 1)
         least = -(-BLOCKS * PAIRS_EACH // pairs)
-        share(costs, BLOCKS, least, *columns, labels, narrow, ends, results)
+        share(costs, BLOCKS, least, *columns, labels, narrow, *curves, results)
         sums, to_bias, to_weights, to_units = results.sum(0).tensor_split((1, 2, 2 + len(terms.weights)), 1)
         to_bias += to_weights @ torch.from_numpy(terms.to_weights)[:, None]
         ctx.save_for_backward(to_bias, to_units, *columns, scale)

@@ -1,4 +1,4 @@
-"""Σ_j w_j E[exp(−c_j ‖v‖²)] for many Gaussians v at once: the inner loop of the closed form.
+"""The closed form of pairs that broadcast, with gradients: log-odds, and the sum of terms they are made of.
 
 For v ~ N(m, diag s),  E[exp(−c‖v‖²)] = Π_d (1 + 2c s_d)^(−1/2) exp(−c m_d² / (1 + 2c s_d)).
 
@@ -10,15 +10,56 @@ stretch of memory. On a CPU the loops are compiled (hedged._compiled); elsewhere
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import logsigmoid
 
 from hedged._parallel import share
+from hedged.distributions import Distribution
+from hedged.match._closed_form.expansion import Expansion, arithmetic_dtype, expand
+from hedged.match._closed_form.units import in_square_units, in_units, too_small
+from hedged.match._pairs import log_odds
+
+if TYPE_CHECKING:
+    from hedged.match.curve import MatchCurve
 
 STRIPS_EACH = 32  # strips of pairs that are worth a thread of their own
+
+
+def closed_form_logit(z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
+    """log p/(1 − p) of pairs, broadcast over the batch dimensions `(...)`, with gradients."""
+    dtype = torch.promote_types(z1.dtype, z2.dtype)
+    terms = expand(curve.bias)
+    wide = arithmetic_dtype(terms, z1.dim, dtype)
+    log_p = _log_expectation(z1.to(wide), z2.to(wide), curve, terms)
+    return log_odds(torch.minimum(log_p, logsigmoid(curve.bias.to(wide)))).to(dtype)
+
+
+def _log_expectation(z1: Distribution, z2: Distribution, curve: MatchCurve, terms: Expansion) -> Tensor:
+    """log E[σ(b − a‖δ‖)] over δ = z₁ − z₂, `(...)`."""
+    (mean1, variance1), (mean2, variance2) = (map(_axes_first, z.parts()) for z in (z1, z2))
+    squares = in_units(curve, mean1.unsqueeze(2) - mean2.unsqueeze(1)).square()  # (D, C₁, C₂, ...)
+    variance1, variance2 = (in_square_units(curve, v) for v in (variance1, variance2))
+    spreads = variance1.unsqueeze(2) + variance2.unsqueeze(1)
+    log_p = _log_expected_curve(squares, spreads, curve, terms).flatten(0, 1)
+    return log_p.logsumexp(0) - math.log(len(log_p)) if len(log_p) > 1 else log_p[0]
+
+
+def _axes_first(x: Tensor) -> Tensor:
+    """`(..., C, D)` as `(D, C, ...)`, the layout of `expected_gaussians`."""
+    return x.movedim((-1, -2), (0, 1)).contiguous()
+
+
+def _log_expected_curve(squares: Tensor, spreads: Tensor, curve: MatchCurve, terms: Expansion) -> Tensor:
+    """log E[σ(b − ‖v‖)] for v ~ N(m, diag s), given m² and s as `(D, ...)`; the result is `(...)`."""
+    dtype = squares.dtype
+    value = expected_gaussians(squares, spreads, terms.widths.to(squares), terms.weights.to(squares))
+    tiny = too_small(dtype)
+    log_value = torch.where(value > tiny, value.clamp(min=tiny).log(), -torch.inf)
+    return torch.maximum(log_value, curve.log_floor((squares + spreads).sum(0).clamp(min=tiny).sqrt()))
 
 
 def expected_gaussians(squares: Tensor, spreads: Tensor, widths: Tensor, weights: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,8 +13,11 @@ from hedged._parallel import share
 from hedged.distributions import Distribution
 from hedged.match._closed_form.expansion import arithmetic_dtype, expand
 from hedged.match._closed_form.leaves import in_leaves
-from hedged.match._closed_form.units import curve_ends, in_units_of, midst, within
-from hedged.match.curve import MatchCurve
+from hedged.match._closed_form.units import in_units_of, midst, plain
+from hedged.match._pairs import within
+
+if TYPE_CHECKING:
+    from hedged.match.curve import MatchCurve
 
 ROWS_EACH = 16  # rows that are worth a thread of their own
 BLOCK = 2**18  # numbers of a list that are in the curve's units at a time
@@ -25,7 +29,7 @@ def closed_form_matrix(z1: Distribution, z2: Distribution, curve: MatchCurve) ->
 
     These get Jensen's bound, which is between 0 and the truth.
 
-    >>> from hedged import Gaussian
+    >>> from hedged import Gaussian, MatchCurve
     >>> z = Gaussian(torch.tensor([[0.0], [0.1], [9.0]]), torch.full((3, 1), 1e-4))
     >>> closed_form_matrix(z, z, MatchCurve())[:2, :2] > 0.8
     tensor([[True, True],
@@ -36,10 +40,11 @@ def closed_form_matrix(z1: Distribution, z2: Distribution, curve: MatchCurve) ->
 
     dtype, terms = torch.promote_types(z1.dtype, z2.dtype), expand(curve.bias)
     wide = arithmetic_dtype(terms, z1.dim, dtype)
-    centre, told = midst(z2), curve_ends(curve.bias.item(), curve.chord_end()).to(wide)
-    weighty, ends = torch.stack(terms)[:, terms.weights != 0].to(wide), told.new_tensor(within(dtype))
+    centre, numbers = midst(z2), plain(curve, wide)
+    weighty = torch.stack(terms)[:, terms.weights != 0].to(wide)
+    ends = weighty.new_tensor(within(dtype))
     # Memory of numpy's is in huge pages where the system has them, and ready five times sooner.
-    out = torch.from_numpy(np.empty((len(z1), len(z2)), told.numpy().dtype))
+    out = torch.from_numpy(np.empty((len(z1), len(z2)), ends.numpy().dtype))
     for across in _blocks(z2):
         listed = in_units_of(curve, z2[across], centre, wide)
         order = torch.from_numpy(in_leaves(listed[0].flatten(1).numpy(), STRIP))
@@ -47,7 +52,7 @@ def closed_form_matrix(z1: Distribution, z2: Distribution, curve: MatchCurve) ->
         places = order + across.start
         for down in _blocks(z1):
             rows = [x.contiguous() for x in in_units_of(curve, z1[down], centre, wide)]  # (N, C, D)
-            share(probabilities, len(rows[0]), ROWS_EACH, *rows, *columns, places, weighty, told, ends, out[down])
+            share(probabilities, len(rows[0]), ROWS_EACH, *rows, *columns, places, weighty, numbers, ends, out[down])
     return out.to(dtype)
 
 

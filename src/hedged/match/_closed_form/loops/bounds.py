@@ -15,10 +15,17 @@ from numpy.typing import NDArray
 
 from hedged._compiled import compiled, inlined
 from hedged.match._closed_form.loops.gaussians import exp
+from hedged.match._closed_form.loops.limits import TINY_32, TINY_64, TOO_SMALL, PlainCurve
 
 Floats = NDArray[np.floating[Any]]
 STEEPEST = 0.0481126  # half of the greatest σ″
 SLACK = 1e-3  # of a bound's logarithm, far more than its rounding
+
+
+@inlined()
+def too_small(itemsize: int) -> float:
+    """Below this, a sum of terms in floats of this size has no logarithm worth taking."""
+    return TOO_SMALL * (TINY_32 if itemsize == 4 else TINY_64)
 
 
 @inlined({"contract", "nsz", "reassoc", "arcp"})
@@ -63,12 +70,12 @@ def log_floor(reach: float, b: float, touch: float) -> tuple[float, float, float
 
 
 @compiled({"contract", "nsz", "arcp", "afn"})
-def floors(curve: Floats, buffer: Floats, out: Floats) -> None:
+def floors(curve: PlainCurve, buffer: Floats, out: Floats) -> None:
     """Put Jensen's bound, the exponential of `log_floor`, in the place of the squared reach, `(n,)`.
 
-    `curve` is b, the end of its chord, and p at both its ends, in the dtype of the result.
+    `curve` is in the dtype of the result.
     """
-    b, touch, near, far = curve
+    b, touch, near, far = curve.bias, curve.chord_end, curve.at_zero, curve.at_chord_end
     slope = (far - near) / touch if touch > 0 else touch
     for i in range(len(out)):
         out[i] = np.sqrt(out[i])
@@ -80,14 +87,16 @@ def floors(curve: Floats, buffer: Floats, out: Floats) -> None:
 
 
 @compiled()
-def log_bound(r: float, s: float, variance: Floats, terms: Floats, curve: Floats, volume: Floats) -> float:
+def log_bound(
+    r: float, s: float, variance: Floats, terms: Floats, curve: PlainCurve, error: float, volume: Floats
+) -> float:
     """A bound from above on log p for means at least r apart, of one Gaussian and any other whose variances are ≤ s.
 
     It is the lesser of two. One is of the truth (as `bound` has it) and the error that p may have. The other is of
     p as it is worked out: the sum of its positive terms, or its floor, for a Gaussian as narrow as may be but for the
     exponents, where it is as wide as may be.
     """
-    b, touch, error = curve[0], curve[1], curve[2]
+    b, touch = curve.bias, curve.chord_end
     widest = s + variance.max()
     gap = max(r - b, 0.0)
     truth = 0.5 * widest - gap if widest <= gap else -0.5 * gap * gap / widest

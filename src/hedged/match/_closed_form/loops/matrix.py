@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from hedged._compiled import compiled
 from hedged.match._closed_form.loops.bounds import floors, log_chernoff
 from hedged.match._closed_form.loops.gaussians import STRIP, exp, expected
+from hedged.match._closed_form.loops.limits import MATRIX_FAR, PlainCurve
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
-FAR = np.float32(-11.5)  # log p below which Jensen's bound stands for p: the truth is between it and this, 10⁻⁵
+FAR = np.float32(MATRIX_FAR)  # log p below which Jensen's bound stands for p
 MARGIN = np.float32(1e-2)  # more than rounding makes of it
 GONE = np.float32(16)  # an exponent at which a term is next to nothing
 ROUNDING = 2.0**-22  # what terms may add and be left out, all together
@@ -201,7 +202,7 @@ def probabilities(
     variances: Floats,
     places: Ints,
     terms: Floats,
-    curve: Floats,
+    curve: PlainCurve,
     ends: Floats,
     out: Floats,
 ) -> None:
@@ -209,7 +210,7 @@ def probabilities(
 
     All in the curve's units. The second list is in an order of its own, in which `places`, `(M,)`, are the columns of
     the result: the nearer the items of a strip are to each other, the more is passed over. `terms` are widths, rising,
-    and weights, `(2, J)`; curve is b, the end of its chord, and p at both its ends; `ends` are those of the result.
+    and weights, `(2, J)`; `curve` is in their dtype; `ends` are the least and the greatest p.
     """
     dim, size, kind = means.shape[1], means.shape[2], terms.dtype
     few = terms.shape[1] // 3
@@ -241,8 +242,8 @@ def probabilities(
                 for start in range(0, size, STRIP):
                     n = min(STRIP, size - start)
                     here = line[start : start + n]
-                    if _is_far(mu, var, boxes[start // STRIP, other], curve[0]):
-                        _add_far(mu, var, means[other], variances[other], start, curve[0], share, here)
+                    if _is_far(mu, var, boxes[start // STRIP, other], curve.bias):
+                        _add_far(mu, var, means[other], variances[other], start, curve.bias, share, here)
                         continue
                     _survey(mu, var, means[other], variances[other], start, n, strip)
                     for i in range(n):
@@ -250,16 +251,16 @@ def probabilities(
                     floors(curve, strip.buffer[:n], strip.floor[:n])
                     for i in range(n):
                         here[i] += share * strip.floor[i]
-                    near = _judge(n, curve[0], terms[0, few], strip)
+                    near = _judge(n, curve.bias, terms[0, few], strip)
                     if 8 * near > 7 * n:
-                        _add_strip(strip, terms, counting, curve[2], share, here)
+                        _add_strip(strip, terms, counting, curve.at_zero, share, here)
                         continue
                     _collect(n, strip, start, pending)
                     if pending.many[0] >= STRIP:
-                        _add_pending(0, pending, terms, min(few, counting), curve[2], share, line)
+                        _add_pending(0, pending, terms, min(few, counting), curve.at_zero, share, line)
                     if pending.many[1] >= STRIP:
-                        _add_pending(1, pending, terms, counting, curve[2], share, line)
-            _add_pending(0, pending, terms, min(few, counting), curve[2], share, line)
-            _add_pending(1, pending, terms, counting, curve[2], share, line)
+                        _add_pending(1, pending, terms, counting, curve.at_zero, share, line)
+            _add_pending(0, pending, terms, min(few, counting), curve.at_zero, share, line)
+            _add_pending(1, pending, terms, counting, curve.at_zero, share, line)
         for i in range(size):
             out[row, places[i]] = min(max(line[i], ends[0]), ends[1])

@@ -1,8 +1,8 @@
 """The k best matches of each probe in a gallery, exact, with bounds that spare most of the work.
 
-The gallery comes in leaves, items near each other with a box around them (hedged.match.nearest). Within a radius that
-depends on how wide its distribution is, an item may still be among the best; a leaf whose box is farther is passed over
-whole, and so is an item of the others. Only what is left is worked out. As matches are found, the radii shrink.
+The gallery comes in leaves, items near each other with a box around them (`_closed_form/nearest.py`). Within a radius
+that depends on how wide its distribution is, an item may still be among the best; a leaf whose box is farther is passed
+over whole, and so is an item of the others. Only what is left is worked out. As matches are found, the radii shrink.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedged._compiled import compiled, inlined
-from hedged.match._closed_form.loops.bounds import log_bound, log_floor
+from hedged.match._closed_form.loops.bounds import log_bound, log_floor, too_small
 from hedged.match._closed_form.loops.gaussians import STRIP, expected
+from hedged.match._closed_form.loops.limits import PlainCurve
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
@@ -23,8 +24,8 @@ LEAF = 64  # items
 GROUP = 16  # probes that visit a leaf together, while it is in the cache
 WAITING = 256  # items to be worked out at a time
 STEPS = 8  # of the bisection for a radius
-WORTH = 0.05  # gain in log p for which the radii are drawn in anew
-FARTHEST, EVERYWHERE = 1e16, np.float32(3e38)
+REDRAW_GAIN = 0.05  # in log p, for which the radii are drawn in anew
+OUTERMOST, EVERYWHERE = 1e16, np.float32(3e38)  # radii beyond the former hold everything
 ROUNDINGS, EPSILON = 16, 6e-8  # of a term in single precision, beside one for each dimension
 
 
@@ -45,10 +46,11 @@ class Gallery(NamedTuple):
 
 
 class Formula(NamedTuple):
-    """The match probability: widths and weights `(2, J)`, and b, the end of its chord and the error that p may have."""
+    """The match probability: widths and weights `(2, J)`, the curve in double precision, the error that p may have."""
 
     terms: Floats
-    curve: Floats
+    curve: PlainCurve
+    error: float
 
 
 class Hunt(NamedTuple):
@@ -57,7 +59,7 @@ class Hunt(NamedTuple):
     waiting: Ints  # (GROUP, …): items to be worked out
     many: Ints  # (GROUP,): how many wait
     radii: Floats  # (GROUP, C, G): squared, within which an item may be among the best
-    told: Floats  # (GROUP,): the k-th best match for which the radii hold
+    drawn_for: Floats  # (GROUP,): the k-th best match for which the radii hold
     volume: Floats  # (GROUP, C, J): Π_d (1 + 2c_j s_d)^(−1/2) of the probes
 
 
@@ -96,12 +98,12 @@ def log_match(
     chosen: Ints, mean: Floats, variance: Floats, means: Floats, variances: Floats, formula: Formula, out: Floats
 ) -> None:
     """log p of one probe `(C, D)` and the chosen ones of some items, `(C, D, M)`, as `ClosedForm` has it."""
-    terms, b, touch = formula.terms, formula.curve[0], formula.curve[1]
+    terms, b, touch = formula.terms, formula.curve.bias, formula.curve.chord_end
     dim, count = mean.shape[1], len(chosen)
     squares, spreads = np.empty((dim, count), terms.dtype), np.empty((dim, count), terms.dtype)
     value = np.empty(count, terms.dtype)
     out[:] = -math.inf
-    tiny = 1e12 * (1.1754944e-38 if terms.itemsize == 4 else 2.2250738585072014e-308)
+    tiny = too_small(terms.itemsize)
     for one in range(len(mean)):
         for other in range(len(means)):
             _geometry(chosen, mean[one], variance[one], means[other], variances[other], squares, spreads)
@@ -136,16 +138,17 @@ def _shrink(least: float, grades: Floats, variance: Floats, formula: Formula, vo
     for grade in range(len(grades)):
         low = 0.0 if grade == 0 else high  # the wider, the farther
         while (
-            log_bound(high, grades[grade], variance, formula.terms, formula.curve, volume) >= least and high < FARTHEST
+            log_bound(high, grades[grade], variance, formula.terms, formula.curve, formula.error, volume) >= least
+            and high < OUTERMOST
         ):
             low, high = high, 2 * high
         for _ in range(STEPS if low < high else 0):
             middle = 0.5 * (low + high)
-            if log_bound(middle, grades[grade], variance, formula.terms, formula.curve, volume) >= least:
+            if log_bound(middle, grades[grade], variance, formula.terms, formula.curve, formula.error, volume) >= least:
                 low = middle
             else:
                 high = middle
-        radii[grade] = np.float32(high * high * (1 + 1e-4) if high < FARTHEST else EVERYWHERE)
+        radii[grade] = np.float32(high * high * (1 + 1e-4) if high < OUTERMOST else EVERYWHERE)
 
 
 @inlined()
@@ -173,7 +176,7 @@ def _best_rest(waiting: Ints, mean: Floats, variance: Floats, gallery: Gallery, 
     """Those of the items that wait which may match as well as `best`, by single precision: `waiting` is used up."""
     terms = formula.terms
     rounding = np.abs(terms[1]).sum() * (mean.shape[1] + ROUNDINGS) * EPSILON
-    least = math.exp(best) - formula.curve[2] - rounding
+    least = math.exp(best) - formula.error - rounding
     if least <= 0:
         return waiting
     value, count = np.empty(len(waiting), np.float32), 0
@@ -196,8 +199,8 @@ def _work_out(
     log_match(chosen, mean, variance, gallery.means, gallery.variances, formula, scores)
     for i in range(len(chosen)):
         _insert(scores[i], gallery.places[chosen[i]], best, items)
-    if best[-1] > hunt.told[h] + WORTH:
-        hunt.told[h] = best[-1]
+    if best[-1] > hunt.drawn_for[h] + REDRAW_GAIN:
+        hunt.drawn_for[h] = best[-1]
         for one in range(len(mean)):
             _shrink(best[-1], gallery.grades, variance[one], formula, hunt.volume[h, one], hunt.radii[h, one])
 
@@ -272,7 +275,7 @@ def nearest(
         size = min(GROUP, len(mean) - start)
         best[start : start + size] = -math.inf
         items[start : start + size] = -1
-        hunt.told[:] = -math.inf
+        hunt.drawn_for[:] = -math.inf
         hunt.radii[:] = EVERYWHERE
         for h in range(size):
             _volumes(variance[start + h], formula.terms[0], hunt.volume[h])

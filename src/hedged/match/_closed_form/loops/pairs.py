@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedged._compiled import compiled
-from hedged.match._closed_form.loops.bounds import bound, floors, log_floor
+from hedged.match._closed_form.loops.bounds import bound, floors, log_floor, too_small
 from hedged.match._closed_form.loops.gaussians import LANES, MOST, STRIP, dot, expand
+from hedged.match._closed_form.loops.limits import LOSS_FAR, PlainCurve
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
 CERTAINLY = 1.0001  # times a number in single precision is more than it
 VANISHING = 1e-297  # below all sums of terms that count
 SMALL = 1e-10  # what is no less can be multiplied by what does not vanish
-FAR = -16.0  # a pair that does not match, and whose log p is certainly below, costs nothing
 
 
 @compiled()
@@ -33,15 +33,16 @@ def costs(
     variance: Floats,
     labels: Ints,
     terms: Floats,
-    curve: Floats,
+    curve: PlainCurve,
+    narrow: PlainCurve,
     out: Floats,
 ) -> None:
     """Write the summed costs of matching and of other pairs and their gradients, for the blocks from `first` to `last`.
 
-    mean and variance `(C, D, B)` in the curve's units; terms are widths and weights `(2, J)`, curve is b, the end of
-    its chord, and p at both its ends. Of K blocks, block k has the rows k, k + K, … of the matrix of pairs. `out` is
-    `(K, 2, …)`, matching before other pairs; the last axis has the sum of costs and its slopes in b but for the terms,
-    in their weights `(J,)`, in mean and in variance.
+    mean and variance `(C, D, B)` in the curve's units; terms are widths and weights `(2, J)`; `curve` is in double
+    precision and `narrow` in the dtype of the mean. Of K blocks, block k has the rows k, k + K, … of the matrix of
+    pairs. `out` is `(K, 2, …)`, matching before other pairs; the last axis has the sum of costs and its slopes in b
+    but for the terms, in their weights `(J,)`, in mean and in variance.
     """
     batch = len(labels)
     nearness, found = np.empty(batch, np.float32), np.empty((2, 2, STRIP), np.int64)
@@ -51,17 +52,17 @@ def costs(
         for row in range(block, batch + len(out), len(out)):
             done = row >= batch  # one turn more, to work out what is left
             if not done:
-                _bounds(row, mean, variance, curve[0], nearness)
+                _bounds(row, mean, variance, curve.bias, nearness)
             for other in range(row + 1, batch + 1 if not done else row + 2):
                 for kind in range(2):
                     if count[kind] == STRIP or (done and count[kind]):
                         pairs = found[kind, :, : count[kind]]
-                        _add(pairs, kind == 0, mean, variance, terms, curve, out[block, kind])
+                        _add(pairs, kind == 0, mean, variance, terms, curve, narrow, out[block, kind])
                         count[kind] = 0
                 if done or other == batch:
                     continue
                 kind = 0 if labels[row] == labels[other] else 1
-                if kind == 0 or nearness[other] > FAR:
+                if kind == 0 or nearness[other] > LOSS_FAR:
                     found[kind, 0, count[kind]], found[kind, 1, count[kind]] = row, other
                     count[kind] += 1
 
@@ -98,20 +99,20 @@ def _geometry(
 
 
 @compiled()
-def _match(value: Floats, reach: Floats, curve: Floats, p: Floats, floor: Floats) -> None:
+def _match(value: Floats, reach: Floats, curve: PlainCurve, narrow: PlainCurve, p: Floats, floor: Floats) -> None:
     """p of pairs of components from what the closed form gives, or Jensen's bound, which is there with its slopes.
 
     `floor` keeps log p and its slopes in the squared reach and in b where Jensen's bound is p, and slopes of 0 else.
     """
-    tiny = 1e12 * (1.1754944e-38 if value.itemsize == 4 else 2.2250738585072014e-308)
+    tiny = too_small(value.itemsize)
     least, buffer = reach.copy(), np.empty_like(reach)
-    floors(curve.astype(reach.dtype), buffer, least)
+    floors(narrow, buffer, least)
     for i in range(len(p)):
         p[i] = value[i]
         floor[0, i], floor[1, i], floor[2, i] = 0, 0, 0
         if value[i] <= tiny or value[i] < least[i] * CERTAINLY:
             length = math.sqrt(max(reach[i], tiny))
-            log_p, by_reach, by_bias = log_floor(length, curve[0], curve[1])
+            log_p, by_reach, by_bias = log_floor(length, curve.bias, curve.chord_end)
             if value[i] <= tiny or math.exp(log_p) > value[i]:
                 p[i] = math.exp(log_p)
                 floor[0, i], floor[1, i], floor[2, i] = log_p, by_reach / (2 * length), by_bias
@@ -161,7 +162,16 @@ def _shares(matches: bool, p: Floats, floor: Floats, highest: float, shares: Flo
 
 
 @compiled()
-def _add(pairs: Ints, matches: bool, mean: Floats, variance: Floats, terms: Floats, curve: Floats, out: Floats) -> None:
+def _add(
+    pairs: Ints,
+    matches: bool,
+    mean: Floats,
+    variance: Floats,
+    terms: Floats,
+    curve: PlainCurve,
+    narrow: PlainCurve,
+    out: Floats,
+) -> None:
     """Add the costs of a strip of pairs of one kind, and their gradients."""
     components, dim, _ = mean.shape
     both, n = components * components, pairs.shape[1]
@@ -175,8 +185,8 @@ def _add(pairs: Ints, matches: bool, mean: Floats, variance: Floats, terms: Floa
         one, other = at // components, at % components
         _geometry(pairs, mean[one], mean[other], variance[one], variance[other], squares[at], spreads[at], reach[at])
         expand(squares[at], spreads[at], terms[0], terms[1], value[at], each[at], to_squares[at], to_spreads[at])
-        _match(value[at], reach[at], curve, p[at], floor[at])
-    cost, by_cap = _shares(matches, p, floor, curve[2], shares)
+        _match(value[at], reach[at], curve, narrow, p[at], floor[at])
+    cost, by_cap = _shares(matches, p, floor, curve.at_zero, shares)
     out[0] += cost
     out[1] += by_cap
     to_weights, rest = out[2 : 2 + terms.shape[1]], out[2 + terms.shape[1] :]

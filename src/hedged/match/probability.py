@@ -1,0 +1,153 @@
+"""p(m | x₁, x₂) for any match model: of pairs, of all pairs of two lists, of an input with itself.
+
+Each function checks what it is given and asks the model. `estimator` is for a `MatchCurve` alone: another way to
+integrate it than its own.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from hedged.distributions import Distribution
+from hedged.errors import ShapeError
+from hedged.match._pairs import probability
+from hedged.match.estimators import Estimator
+from hedged.match.model import MatchModel
+
+
+def match_logit(z1: Distribution, z2: Distribution, model: MatchModel, estimator: Estimator | None = None) -> Tensor:
+    """log p/(1 − p) of p(m | x₁, x₂), `(...)`: what losses and rankings use.
+
+    Args:
+        z1: The first embeddings, of any batch shape.
+        z2: The second embeddings; both batch shapes broadcast.
+        model: When two embeddings match, such as a `MatchCurve`.
+        estimator: How to integrate a `MatchCurve`, if not in its own way.
+    """
+    _require_same_space(z1, z2)
+    _require_broadcast(z1, z2)
+    rank = max(len(z1.batch_shape), len(z2.batch_shape))
+    z1, z2 = (z[(None,) * (rank - len(z.batch_shape))] for z in (z1, z2))
+    return _with(model, estimator).logit(z1, z2)
+
+
+def match_probability(
+    z1: Distribution, z2: Distribution, model: MatchModel, estimator: Estimator | None = None
+) -> Tensor:
+    """p(m | x₁, x₂), `(...)`, with gradients.
+
+    Args:
+        z1: The first embeddings, of any batch shape.
+        z2: The second embeddings; both batch shapes broadcast.
+        model: When two embeddings match, such as a `MatchCurve`.
+        estimator: How to integrate a `MatchCurve`, if not in its own way.
+
+    >>> from hedged import Gaussian, MatchCurve
+    >>> sure, unsure = (Gaussian(torch.zeros(2), torch.full((2,), v)) for v in (1e-4, 1.0))
+    >>> curve = MatchCurve(scale=10.0, bias=3.0).requires_grad_(False)
+    >>> match_probability(sure, sure, curve), match_probability(sure, unsure, curve)
+    (tensor(0.9437), tensor(0.0574))
+    """
+    return probability(match_logit(z1, z2, model, estimator))
+
+
+def log_match_probability(
+    z1: Distribution, z2: Distribution, model: MatchModel, estimator: Estimator | None = None
+) -> Tensor:
+    """log p(m | x₁, x₂), `(...)`: finite and falling with distance however far apart the inputs are.
+
+    Args:
+        z1: The first embeddings, of any batch shape.
+        z2: The second embeddings; both batch shapes broadcast.
+        model: When two embeddings match, such as a `MatchCurve`.
+        estimator: How to integrate a `MatchCurve`, if not in its own way.
+    """
+    return logsigmoid(match_logit(z1, z2, model, estimator))
+
+
+def self_mismatch(z: Distribution, model: MatchModel, estimator: Estimator | None = None) -> Tensor:
+    """η(x) = 1 − p(m | x, x), `(...)`: the chance that two draws of one embedding do not match (equation 9).
+
+    Args:
+        z: The embeddings, of any batch shape.
+        model: When two embeddings match, such as a `MatchCurve`.
+        estimator: How to integrate a `MatchCurve`, if not in its own way.
+
+    >>> from hedged import MatchCurve, Point
+    >>> curve = MatchCurve(scale=10.0, bias=3.0).requires_grad_(False)
+    >>> self_mismatch(Point(torch.zeros(2)), curve)
+    tensor(0.0474)
+    """
+    _require_distribution(z)
+    return _with(model, estimator).self_mismatch(z)
+
+
+def match_matrix(z1: Distribution, z2: Distribution, model: MatchModel, estimator: Estimator | None = None) -> Tensor:
+    """p(m | x_i, x_j) for all pairs of two lists, `(N, M)`, without gradients.
+
+    Beyond the result itself the memory is bounded, whatever N and M are. With a `MatchCurve` in closed form the result
+    is that of `match_probability` up to rounding, but for pairs whose true p is certainly below 10⁻⁵: they get a lower
+    bound on it (Jensen's), where `match_probability` may be off by as much as `MatchCurve.error_bound`. With any other
+    estimator or model both agree up to rounding.
+
+    Args:
+        z1: N embeddings.
+        z2: M embeddings.
+        model: When two embeddings match, such as a `MatchCurve`.
+        estimator: How to integrate a `MatchCurve`, if not in its own way.
+
+    >>> from hedged import Gaussian, MatchCurve
+    >>> z = Gaussian(torch.randn(5, 2), torch.ones(5, 2))
+    >>> match_matrix(z[:3], z, MatchCurve()).shape
+    torch.Size([3, 5])
+    """
+    _require_lists(z1, z2)
+    return _with(model, estimator).probability_matrix(z1, z2)
+
+
+def logit_matrix(z1: Distribution, z2: Distribution, model: MatchModel, estimator: Estimator | None = None) -> Tensor:
+    """The log-odds of all pairs of two lists, `(N, M)`, without gradients: no ties where p rounds to 0 or 1.
+
+    Args:
+        z1: N embeddings.
+        z2: M embeddings.
+        model: When two embeddings match, such as a `MatchCurve`.
+        estimator: How to integrate a `MatchCurve`, if not in its own way.
+    """
+    _require_lists(z1, z2)
+    return _with(model, estimator).matrix(z1, z2)
+
+
+def _with(model: MatchModel, estimator: Estimator | None) -> MatchModel:
+    return model if estimator is None else model.with_estimator(estimator)
+
+
+def _require_distribution(z: Distribution) -> None:
+    if not isinstance(z, Distribution):
+        raise ShapeError(f"expected an embedding, got a {type(z).__name__}: wrap it, as Point(z) for instance")
+
+
+def _require_same_space(z1: Distribution, z2: Distribution) -> None:
+    for z in (z1, z2):
+        _require_distribution(z)
+    if z1.dim != z2.dim:
+        raise ShapeError(f"both embeddings must have the same dimension, got {z1.dim} and {z2.dim}")
+
+
+def _require_lists(z1: Distribution, z2: Distribution) -> None:
+    _require_same_space(z1, z2)
+    for name, z in (("first", z1), ("second", z2)):
+        if len(z.batch_shape) != 1:
+            raise ShapeError(f"match_matrix takes two lists of embeddings, the {name} is {z!r}")
+
+
+def _require_broadcast(z1: Distribution, z2: Distribution) -> None:
+    try:
+        torch.broadcast_shapes(z1.batch_shape, z2.batch_shape)  # type: ignore[no-untyped-call]
+    except RuntimeError as error:
+        raise ShapeError(
+            f"batches of shapes {tuple(z1.batch_shape)} and {tuple(z2.batch_shape)} do not broadcast: "
+            "compare equal batches, or all pairs with match_matrix(z1, z2, model)"
+        ) from error
