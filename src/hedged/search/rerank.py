@@ -39,7 +39,7 @@ def rank(probes: Distribution, header: Header, found: Candidates, k: int) -> Ran
     if header.components * probes.parts()[0].shape[-2] > 1:
         chosen = without_repeats(chosen)
     items = header.unpack(found.packed)
-    logits = header.match_model.chosen_logits(probes, items, torch.from_numpy(chosen)).numpy()
+    logits = header.match_model.chosen_logits(probes, items, torch.from_numpy(np.array(chosen))).numpy()
     best = _best(logits, found.keys[chosen], k)
     return Ranking(np.take_along_axis(chosen, best, axis=1), np.take_along_axis(logits, best, axis=1))
 
