@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from hedged._section import Section
+from hedged.data import FeaturesConfig, ImagesConfig
 from hedged.match import MatchCurve
 from hedged.match._closed_form.expansion import certified_error, expand
 from hedged.training import Config
-from hedged.training.data_config import FeaturesConfig, ImagesConfig, Section
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -75,7 +75,7 @@ def make(model: Path, data: Path, folder: Path) -> Made:
     return Made(whole, small, *vectors.shape)
 
 
-def _parts(parts: Splits) -> dict[str, Dataset | None]:
+def _parts(parts: Splits[Dataset]) -> dict[str, Dataset | None]:
     return {"train": parts.train, "validation": parts.validation, "test": parts.test["test"]}
 
 

@@ -11,22 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hedged.data import PhotoSplits, SplitRule
+from hedged.data import Photos, SplitRule, Splits
 from hedged.data.photos.cache import Decoded
+from hedged.data.photos.dataset import split_photos
 from hedged.data.photos.listing import Listing
-from hedged.data.photos.opening import split_photos
 from hedged.errors import DataError
 
 
 def split(
     identities: list[str], parts: list[str] | None = None, broken: tuple[int, ...] = (), **rule: Any
-) -> PhotoSplits:
+) -> Splits[Photos]:
     paths = [Path(f"{i}.jpg") for i in range(len(identities))]
     decoded = Decoded(np.zeros((len(paths), 8, 8, 3), np.uint8), dict.fromkeys(broken, "broken"))
     return split_photos(Listing(paths, identities, parts), decoded, 6, SplitRule(**rule), "test")
 
 
-def shown(splits: PhotoSplits) -> dict[str, set[str]]:
+def shown(splits: Splits[Photos]) -> dict[str, set[str]]:
     """The identities of each part."""
     parts = {"train": splits.train, "validation": splits.validation, "test": splits.test["test"]}
     return {name: {photos.name(int(y)) for y in photos.labels} for name, photos in parts.items() if photos}
@@ -80,8 +80,13 @@ def test_broken_photos_are_in_no_part() -> None:
 @pytest.mark.parametrize(
     ("names", "parts", "rule", "words"),
     [
-        (["a", "a"], None, {}, "leaves no photo to train on"),
-        (["a", "b"], None, {"by": "pattern", "test_pattern": "z"}, "no photo to test .*data.test_pattern = 'z'"),
+        (["a", "a"], None, {}, "leaves none of the 2 inputs to train on"),
+        (
+            ["a", "b"],
+            None,
+            {"by": "pattern", "test_pattern": "z"},
+            "inputs to test: data.test_pattern = 'z'",
+        ),
         (["a", "b"], None, {"by": "pattern", "test_pattern": "("}, "no regular expression"),
         (["a", "b"], None, {"by": "column"}, "there is none"),
         (["a", "b"], ["train", "probe"], {"by": "column"}, "says 'probe', expected one of train"),

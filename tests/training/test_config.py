@@ -44,7 +44,7 @@ def test_overrides_are_toml_values_or_bare_words(tmp_path: Path) -> None:
     path = tmp_path / "c.toml"
     path.write_text("[train]\nsteps = 300\n")
     config = load_config(path, ["train.steps=400", "data.split=number", "model.channels=[4, 8]", "loss.beta = 1e-3"])
-    assert (config.train.steps, config.data.split) == (400, "number")
+    assert (config.train.steps, config.data.split_by) == (400, "number")
     assert (config.model, config.loss.beta) == (ShallowHiddenConfig(channels=(4, 8)), 1e-3)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from hedged.data import NDigit
-from hedged.training import Config, build_ndigit, parse_config, train
+from hedged.training import Config, parse_config, train
 
 TINY: dict[str, Any] = {
     "data": {"source": "offline", "train_images": 2000, "test_images": 200, "per_class": 2},
@@ -36,7 +36,7 @@ def tiny_config(**sections: dict[str, Any]) -> Config:
 
 
 def tiny_data(config: Config) -> NDigit:
-    return build_ndigit(config).train
+    return config.ndigit.open().train
 
 
 def in_a_child(steps: int, run: Path) -> int:

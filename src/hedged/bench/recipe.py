@@ -12,14 +12,14 @@ from hedged.bench.timing import Line
 from hedged.evaluation import CONDITIONS, Condition, Evaluation
 from hedged.evaluation.reference import STEPS, Metric, find_cell
 from hedged.metrics import Vote
-from hedged.training import build_ndigit, load_config, shipped_config, train
+from hedged.training import build_data, load_config, shipped_config, train
 
 
 def lines(quick: bool) -> Iterator[Line]:
     if quick:
         return
     config = load_config(shipped_config("paper"))
-    data = build_ndigit(config)
+    data = build_data(config)
     with tempfile.TemporaryDirectory() as folder:
         begun = time.perf_counter()
         embedder = train(config, data.train, Path(folder) / "run")

@@ -23,11 +23,9 @@ def evaluate_pairs(
     from hedged.data import read_pairs
     from hedged.evaluation import decide_listed
     from hedged.evaluation.headline import decision_rows
-    from hedged.training.data_config import ImagesConfig
 
     listed = read_pairs(file, images)
-    broken = config.data.broken if isinstance(config.data, ImagesConfig) else "refuse"
-    decisions = decide_listed(embedder, listed, _validation(config, embedder), broken)
+    decisions = decide_listed(embedder, listed, _validation(config, embedder), config.data.on_broken_file)
     metrics = {"decisions": decisions.metrics(), "file": str(file)}
     write_json(run / FILE, metrics)
     if as_json:
@@ -44,10 +42,8 @@ def _validation(config: Config, embedder: Embedder) -> Evaluation | None:
     """What a threshold can be chosen on: the validation part of the run's own images, if they are still there."""
     from hedged.evaluation import Evaluation
     from hedged.training import build_data
-    from hedged.training.data_config import NDigitConfig
 
-    data = config.data
-    if not data.holdout if isinstance(data, NDigitConfig) else not Path(data.path).expanduser().exists():
+    if not config.data.can_validate():
         return None
     validation = build_data(config).validation
     return Evaluation(embedder, validation) if validation else None

@@ -16,8 +16,6 @@ UNCERTAINTY = "Mean uncertainty η"
 
 def print_scores(results: Results, part: str | None = None) -> None:
     """The headline table, and a loud word if the digits are not MNIST's."""
-    from hedged.data import NDigit
-
     data = results.evaluation.data
     header = ("", "measured", "paper", "difference")[: _width(results)]
     rows: list[tuple[str, ...]] = []
@@ -28,14 +26,9 @@ def print_scores(results: Results, part: str | None = None) -> None:
     rows += [(f"  {condition} images", f"{eta.mean():.3f}", "", "") for condition, eta in etas]
     kind = "validation" if part == "validation" else "test"
     named = f" ({part} numbers)" if part in ("seen", "unseen", "all") else ""
-    what = (
-        f"{data.n_digits} digits, {data.n_classes} classes"
-        if isinstance(data, NDigit)
-        else f"{data.n_classes} identities"
-    )
-    title = f"{len(data):,} {kind} images of {what}{named}, of {data.source}"
+    title = f"{len(data):,} {kind} images of {data.contents}{named}, of {data.source}"
     print_table(title, header, [row[: len(header)] for row in rows])
-    if isinstance(data, NDigit) and data.source != "MNIST":
+    if data.paper_task and not data.paper_task.comparable:
         print(f"\nNOT MNIST: the digits are {data.source}.")
         print("The paper's numbers are for MNIST: they stand here for orientation, not for comparison.")
 
@@ -44,7 +37,8 @@ def _width(results: Results) -> int:
     """How many columns make sense: the paper's if it has any numbers, the difference if they compare."""
     if all(row.paper is None for row in results.rows):
         return 2
-    return 4 if results.evaluation.data.source == "MNIST" else 3
+    task = results.evaluation.data.paper_task
+    return 4 if task and task.comparable else 3
 
 
 def _cells(row: HeadlineRow) -> tuple[str, ...]:

@@ -80,39 +80,30 @@ def evaluate(
         evaluate_pairs(config, embedder, pairs, images, run, json)
         return
     name = f"-{split}" if split else ""
-    data, validation = _images(config, split)
+    part, data, validation = _images(config, split)
     results = measure(config, embedder, data, run, name, report, validation=validation)
     if json:
         print_json(results.metrics)
         return
-    print_scores(results, part=split or ("seen" if config.data.split == "number" else None))
+    print_scores(results, part)
     print(f"\nnumbers: {run / f'metrics{name}.json'}")
     if report:
         print(f"report: {run / f'report{name}.html'}")
 
 
-def _held_out(config: Config) -> str:
-    from hedged.training.data_config import NDigitConfig
-
-    data = config.data
-    key, share = (
-        ("holdout", data.holdout) if isinstance(data, NDigitConfig) else ("validation_share", data.validation_share)
-    )
-    return f"data.{key} = {share:g}"
-
-
-def _images(config: Config, wanted: Part | None) -> tuple[Dataset, Dataset | None]:
-    """What to measure on, and what to choose a threshold on: other images, or none."""
+def _images(config: Config, wanted: Part | None) -> tuple[str, Dataset, Dataset | None]:
+    """The name of what to measure on, that itself, and what to choose a threshold on: other images, or none."""
     from hedged.training import build_data
 
     data = build_data(config)
-    parts = {str(name): images for name, images in data.test.items()}
+    parts = dict(data.test)
     if data.validation:
         parts["validation"] = data.validation
     if wanted and wanted not in parts:
         raise DataError(
-            f"this run was trained with data.split = {config.data.split!r} and {_held_out(config)}, "
+            f"this run was trained with {config.data.split_settings}, "
             f"whose test sets are {', '.join(parts)}, not {wanted}: choose one of these with --split"
         )
-    chosen = parts[wanted or next(iter(data.test))]
-    return chosen, None if chosen is data.validation else data.validation
+    name = wanted or next(iter(data.test))
+    chosen = parts[name]
+    return name, chosen, None if chosen is data.validation else data.validation

@@ -1,68 +1,174 @@
-"""What a model is trained and measured on, whatever it is made of."""
+"""What a model is trained and measured on: `Dataset`, its parts (`Splits`) and its training batches (`Batches`).
+
+Each kind of data has a package: `ndigit`, `photos`, `features`. Callers ask a dataset what they need to know (has it
+pictures to show? which numbers of the paper go with it?), never which kind it is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, final
+from functools import cached_property
+from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar, final
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 
-class Dataset(Protocol):
-    """Images with labels, clean and as corrupt twins; `source` says where they come from, for outputs to name."""
+class Dataset(ABC):
+    """Labelled inputs, each clean and as a corrupt twin.
+
+    A new kind of data implements `damage`, `clean` and `corrupt` and has the attributes `labels` and `source`; the
+    rest has defaults that suit inputs of identities.
+    """
+
+    if TYPE_CHECKING:  # fields of most kinds: an abstract property of the same name would be taken for their default
+
+        @property
+        def labels(self) -> Tensor:
+            """The class of each input, int64 (n,)."""
+            ...
+
+        @property
+        def source(self) -> str:
+            """Where the inputs come from; reports and metrics name it."""
+            ...
 
     @property
-    def labels(self) -> Tensor: ...
+    @abstractmethod
+    def damage(self) -> str:
+        """What was done to the corrupt twins, in words."""
 
-    @property
-    def n_classes(self) -> int: ...
+    @abstractmethod
+    def clean(self, index: Tensor | None = None) -> Tensor:
+        """The inputs as an `Embedder` takes them.
 
-    @property
-    def source(self) -> str: ...
+        Args:
+            index: which ones, int64 (b,); all by default.
+        """
+
+    @abstractmethod
+    def corrupt(self, seed: int, index: Tensor | None = None) -> Tensor:
+        """The corrupt twins of `clean(index)`. The twin of an input depends on the seed alone, not on the index.
+
+        Args:
+            seed: draws the damage.
+            index: which ones, int64 (b,); all by default.
+        """
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @cached_property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return len(np.unique(self.labels.numpy()))
 
     @property
     def subject(self) -> str:
-        """What two images of one class share: "number", "identity"."""
-        ...
+        """What two inputs of one class share, in a word: "number", "identity"."""
+        return "identity"
 
     @property
-    def damage(self) -> str:
-        """What was done to the corrupt twins, in words."""
-        ...
+    def contents(self) -> str:
+        """What the inputs are of, in a few words: "2 digits, 100 classes"."""
+        return f"{self.n_classes} identities"
 
-    def __len__(self) -> int: ...
+    @property
+    def has_pictures(self) -> bool:
+        """Whether `clean` and `corrupt` return pixels (uint8) that a report can show."""
+        return True
+
+    @property
+    def paper_task(self) -> PaperTask | None:
+        """The task of the paper that this is, if it is one; then it is measured as the paper measures it."""
+        return None
 
     def name(self, label: int) -> str:
-        """A class as people write it."""
-        ...
+        """A class as people write it.
 
-    def clean(self, index: Tensor | None = None) -> Tensor:
-        """The images at `index` (all by default), as an `Embedder` takes them."""
-        ...
-
-    def corrupt(self, seed: int, index: Tensor | None = None) -> Tensor:
-        """Their corrupt twins."""
-        ...
+        Args:
+            label: the class, as in `labels`.
+        """
+        return str(label)
 
 
-class Splits(Protocol):
-    """The parts of a set: `test` has one or more test sets by name, the first of them the usual one."""
+@final
+@dataclass(frozen=True)
+class PaperTask:
+    """N-digit MNIST, whose numbers the paper reports.
+
+    Args:
+        digits: N, the digits of an image.
+        stand_in: where the digits come from if not from MNIST; then the paper's numbers are no comparison.
+    """
+
+    digits: int
+    stand_in: str = ""
 
     @property
-    def train(self) -> Dataset: ...
+    def comparable(self) -> bool:
+        """Whether measurements may be held against the paper's numbers."""
+        return not self.stand_in
 
-    @property
-    def validation(self) -> Dataset | None: ...
 
-    @property
-    def test(self) -> Mapping[Any, Dataset]: ...
+class NamedDataset(Dataset):
+    """Inputs of identities that have names: input i is of `names[labels[i]]`. Sets of them are split by identity."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def names(self) -> Sequence[str]:
+            """The names of the identities, by label."""
+            ...
+
+    def name(self, label: int) -> str:
+        """The name of an identity.
+
+        Args:
+            label: the identity, as in `labels`.
+        """
+        return self.names[label]
+
+    @abstractmethod
+    def subset(self, places: NDArray[np.intp]) -> Self:
+        """Some of the inputs.
+
+        Args:
+            places: which ones, (b,).
+        """
+
+
+D_co = TypeVar("D_co", bound=Dataset, covariant=True)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Splits(Generic[D_co]):
+    """The parts of a set.
+
+    Args:
+        train: what a model is trained on.
+        validation: what settings and thresholds are chosen on, if anything was kept for it.
+        test: one or more test sets by name; the first is measured unless another is asked for.
+    """
+
+    train: D_co
+    validation: D_co | None
+    test: Mapping[str, D_co]
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What a training step sees: `images` float32 (B, C, H, W) in [0, 1] and `labels` int64 (B,)."""
+    """What a training step sees.
+
+    Args:
+        images: float32 (B, C, H, W) in [0, 1], or vectors (B, F).
+        labels: int64 (B,).
+    """
 
     images: Tensor
     labels: Tensor
@@ -71,4 +177,10 @@ class Batch:
 class Batches(Protocol):
     """The batches of a run. Each depends on the step alone, so that to resume is to ask for the next."""
 
-    def batch(self, step: int) -> Batch: ...
+    def batch(self, step: int) -> Batch:
+        """The batch of a step.
+
+        Args:
+            step: from 0.
+        """
+        ...

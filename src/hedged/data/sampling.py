@@ -101,3 +101,30 @@ class ClassSampler:
         by_class = np.argsort(labels, kind="stable")
         classes = np.split(by_class, np.flatnonzero(np.diff(labels[by_class])) + 1)
         return [members for members in classes if len(members) >= self.fewest]
+
+
+@final
+@dataclass(frozen=True)
+class BatchPlan:
+    """How large batches are and how they are drawn, whatever they are drawn from.
+
+    Args:
+        size: inputs of a batch.
+        classes: how many classes give several inputs to each batch.
+        per_class: how many inputs each of these gives.
+        seed: draws the batches, together with the step.
+    """
+
+    size: int
+    classes: int
+    per_class: int
+    seed: int = 0
+
+    def sampler(self, labels: Tensor, fewest: int = 1) -> ClassSampler:
+        """The sampler that draws such batches.
+
+        Args:
+            labels: the class of each input, (n,).
+            fewest: classes with fewer inputs have no turn.
+        """
+        return ClassSampler(labels, self.size, self.classes, self.per_class, self.seed, fewest)

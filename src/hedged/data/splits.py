@@ -7,15 +7,21 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import Literal, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import model_validator
 
+from hedged._section import Seed, Share
+from hedged.data.config import DataSection
+from hedged.data.dataset import NamedDataset, Splits
 from hedged.data.random import Purpose, keyed
 from hedged.errors import DataError
 
 Names = NDArray[np.str_]
+SplitBy = Literal["share", "pattern", "column"]
+N = TypeVar("N", bound=NamedDataset)
 PARTS = {"train": "train", "training": "train", "test": "test", "val": "validation", "valid": "validation"}
 PARTS |= {"validation": "validation", "dev": "validation"}
 
@@ -25,15 +31,63 @@ logger = logging.getLogger("hedged")
 @final
 @dataclass(frozen=True)
 class SplitRule:
-    """Which identities are tested: a share drawn by `seed`, those in which a regular expression is found, or what the
-    column `split` says. Of the others a share is kept for validation, unless the column has such photos.
+    """Which identities are tested, and which of the others are kept for validation.
+
+    Args:
+        by: "share" draws a share of the identities; "pattern" takes those in which a regular expression is found;
+            "column" goes by the column `split` of a table.
+        test_share: with "share", the share of the identities that are tested.
+        test_pattern: with "pattern", the regular expression.
+        validation_share: the share of the other identities that is kept for validation, unless the column has some.
+        seed: draws the shares.
     """
 
-    by: Literal["share", "pattern", "column"] = "share"
+    by: SplitBy = "share"
     test_share: float = 0.2
     test_pattern: str = ""
     validation_share: float = 0.1
     seed: int = 0
+
+
+class IdentitySplitSection(DataSection):
+    """The keys of a `SplitRule`, in the sections [data] of all data that are split by identity.
+
+    Args:
+        split: what the tested identities are chosen by.
+        test_share: share of the identities that are tested, drawn by the seed.
+        test_pattern: regular expression, found in the identities that are tested.
+        validation_share: share of the other identities, kept for validation.
+        seed: seed of the split.
+    """
+
+    split: SplitBy = "share"
+    test_share: Share = 0.2
+    test_pattern: str = ""
+    validation_share: Share = 0.1
+    seed: Seed = 0
+
+    @model_validator(mode="after")
+    def _split_fits(self) -> Self:
+        if (self.split == "pattern") != bool(self.test_pattern):
+            raise ValueError('data.split = "pattern" and data.test_pattern go together: set both, or neither')
+        if self.split == "share" and not self.test_share:
+            raise ValueError("data.test_share = 0 leaves nothing to test: set a share of the identities, such as 0.2")
+        return self
+
+    @property
+    def rule(self) -> SplitRule:
+        """The rule that these keys state."""
+        return SplitRule(self.split, self.test_share, self.test_pattern, self.validation_share, self.seed)
+
+    @property
+    def split_by(self) -> str:
+        """What the tested identities are chosen by."""
+        return self.split
+
+    @property
+    def split_settings(self) -> str:
+        """Split and validation share, as an error message names them."""
+        return f"data.split = {self.split!r} and data.validation_share = {self.validation_share:g}"
 
 
 def part_of_each(identities: Sequence[str] | Names, column: Sequence[str] | Names | None, rule: SplitRule) -> Names:
@@ -96,7 +150,22 @@ def _by_column(column: Sequence[str] | Names | None, names: Names, labels: NDArr
     return part
 
 
-def split_advice(rule: SplitRule) -> str:
+def cut(whole: N, part: Names, rule: SplitRule) -> Splits[N]:
+    """The parts of a set; a part to train on and one to test must not be empty.
+
+    Args:
+        whole: the set.
+        part: "train", "validation" or "test" for each input, as `part_of_each` gives them.
+        rule: what made them; an error message refers to it.
+    """
+    train, validation, test = (whole.subset(np.flatnonzero(part == name)) for name in ("train", "validation", "test"))
+    for name, inputs in (("train on", train), ("test", test)):
+        if not len(inputs):
+            raise DataError(f"this split leaves none of the {len(whole):,} inputs to {name}: {_advice(rule)}")
+    return Splits(train, validation if len(validation) else None, {"test": test})
+
+
+def _advice(rule: SplitRule) -> str:
     if rule.by == "pattern":
-        return f"data.test_pattern = {rule.test_pattern!r} is to be found in some identities and not in others"
+        return f"data.test_pattern = {rule.test_pattern!r} must be found in some identities and not in others"
     return "it needs at least two identities, and three with a validation part"

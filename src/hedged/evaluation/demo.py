@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 
 from hedged._files import make_folder
-from hedged.data import NDigitSplits
+from hedged.data import Dataset, Splits
 from hedged.errors import RunError
 from hedged.evaluation.measure import Results, measure
 from hedged.models import Embedder
 from hedged.models.embedder import DESCRIPTION
-from hedged.training import Config, build_ndigit, load_config, shipped_config, train
+from hedged.training import Config, build_data, load_config, shipped_config, train
 from hedged.training import checkpoint as checkpoints
 
 logger = logging.getLogger("hedged")
@@ -28,7 +28,7 @@ def run_demo(out: Path, offline: bool = False) -> Results:
     make_folder(out)
     begun = time.monotonic()
     state = _state(config, out)
-    data = build_ndigit(config)
+    data = build_data(config)
     if offline:
         logger.warning("NOT MNIST: this demo uses %s", data.train.source)
     embedder = _trained(config, data, out, state)
@@ -49,7 +49,7 @@ def _state(config: Config, out: Path) -> str:
     raise RunError(f"{out} holds a run with other settings than this demo's: choose another folder with --out")
 
 
-def _trained(config: Config, data: NDigitSplits, out: Path, state: str) -> Embedder:
+def _trained(config: Config, data: Splits[Dataset], out: Path, state: str) -> Embedder:
     if state == "finished":
         logger.info("%s holds the trained demo already: evaluating it again (delete the folder to train anew)", out)
         return Embedder.load(out)

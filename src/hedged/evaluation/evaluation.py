@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hedged.data import Dataset, NDigit
+from hedged.data import Dataset
 from hedged.distributions import Distribution, concatenate
 from hedged.errors import DataError
 from hedged.match import MatchModel, best_matches, match_logit, self_mismatch
@@ -83,13 +83,6 @@ class Evaluation:
         clean = embed_all(self.embedder, self.data.clean, len(self.data))
         corrupt = embed_all(self.embedder, partial(self.data.corrupt, self.seed), len(self.data))
         return {"clean": clean, "corrupt": corrupt}
-
-    @property
-    def ndigit(self) -> NDigit:
-        """The test set, if it is of N-digit MNIST; anything else is refused."""
-        if not isinstance(self.data, NDigit):
-            raise DataError(f"this needs a test set of N-digit MNIST, got {self.data.source}")
-        return self.data
 
     @cached_property
     def uncertainty(self) -> dict[Condition, Array]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
 
-from hedged.data import NDigit
 from hedged.distributions import Distribution, Mixture, Point
 from hedged.evaluation.curves import Curves
 from hedged.evaluation.evaluation import CONDITIONS, GRID, Condition, Evaluation
@@ -47,12 +46,12 @@ def headline_rows(evaluation: Evaluation, curves: Curves | None = None) -> tuple
 
 def _rows(evaluation: Evaluation, curves: Curves) -> Iterator[HeadlineRow]:
     z = evaluation.embeddings["clean"]
-    data, model = evaluation.data, model_name(z)
+    task, model = evaluation.data.paper_task, model_name(z)
 
     def paper(metric: Metric, gallery: Condition, probe: Condition, vote: Vote | None = None) -> float | None:
-        if not isinstance(data, NDigit):
+        if task is None:
             return None
-        cell = find_cell(data.n_digits, z.dim, model, metric, gallery, probe, vote)
+        cell = find_cell(task.digits, z.dim, model, metric, gallery, probe, vote)
         return cell.paper if cell else None
 
     for c in CONDITIONS:

@@ -11,7 +11,7 @@ from typing import Any, final
 
 from hedged import __version__
 from hedged._files import write_json
-from hedged.data import Dataset, NDigit
+from hedged.data import Dataset
 from hedged.evaluation.evaluation import Evaluation
 from hedged.evaluation.headline import HeadlineRow, decision_rows, headline_rows
 from hedged.evaluation.verification import Decisions, decide
@@ -48,7 +48,7 @@ def measure(
     """
     begun = time.monotonic()
     evaluation = Evaluation(embedder, data, progress=logger.info)
-    decisions = None if isinstance(data, NDigit) else _decided(evaluation, validation)
+    decisions = None if data.paper_task else _decided(evaluation, validation)
     rows, measured = headline_rows(evaluation), evaluation.metrics()
     if decisions:
         rows, measured = (*decision_rows(decisions), *rows), measured | {"decisions": decisions.metrics()}
@@ -79,7 +79,7 @@ def _settings_shown(config: Config, seconds: Mapping[str, float]) -> dict[str, s
     return {
         "Training": f"{train.steps:,} steps of {train.batch_size} images, {_optimiser(train)}",
         "Loss": f"{loss.kind}, β = {loss.beta:g}" if loss.kind == "hedged" else loss.kind,
-        "Split": f"by {config.data.split}",
+        **({"Split": f"by {config.data.split_by}"} if config.data.split_by else {}),
         "Seed of the training": str(train.seed),
         **{f"Time of {what}": f"{value:.0f} s" for what, value in seconds.items()},
         "hedged": __version__,

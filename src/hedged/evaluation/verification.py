@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from hedged.data import PairList, Photos
-from hedged.data.photos.cache import decode_all
-from hedged.data.photos.opening import Broken, report_broken
+from hedged.data.config import Broken
+from hedged.data.photos.cache import decode_all, report_broken
 from hedged.errors import DataError
 from hedged.evaluation.evaluation import Condition, Evaluation, embed_all, match_scores
 from hedged.metrics import (

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import final
 
 from hedged._files import write_json
-from hedged.data import NDigitSplits
 from hedged.errors import ConfigError
 from hedged.paper.exhibits import Exhibit, Only
 from hedged.paper.measurements import Cell
 from hedged.paper.recipe import recipe
 from hedged.paper.shelf import Need, Shelf
-from hedged.training import build_ndigit
 
 METRICS = (
     "total_classes", "training_classes", "unseen_test_classes", "seen_test_classes", "training_images", "test_images"
@@ -47,7 +45,7 @@ def _cells(digits: int) -> Iterator[Cell]:
 
 
 def _counted(digits: int) -> tuple[int, ...]:
-    parts: NDigitSplits = build_ndigit(recipe(digits, 2, "point"))
+    parts = recipe(digits, 2, "point").data.open()
     seen, unseen = parts.test["seen"], parts.test["unseen"]
     return 10**digits, parts.train.n_classes, unseen.n_classes, seen.n_classes, len(parts.train), len(seen)
 

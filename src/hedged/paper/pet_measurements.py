@@ -8,7 +8,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from hedged.data import Splits
+from hedged.data import Dataset, Splits
 from hedged.errors import DataError
 from hedged.evaluation import Array, Decisions, Evaluation, decide
 from hedged.metrics import equal_count_bins, roc_auc
@@ -69,7 +69,7 @@ class PetMeasures:
         return cls(**found)
 
 
-def measure_pets(embedder: Embedder, splits: Splits) -> PetMeasures:
+def measure_pets(embedder: Embedder, splits: Splits[Dataset]) -> PetMeasures:
     """Choose a threshold on validation pets; measure on test pets, all pairs of their photos."""
     if splits.validation is None:
         raise DataError("there are no validation pets to choose a threshold on: set data.validation_share to 0.1 or so")

@@ -166,10 +166,10 @@ def _test(config: Config, test: TestSet) -> Dataset:
     return _data(config).test[test]
 
 
-def _data(config: Config) -> Splits:
+def _data(config: Config) -> Splits[Dataset]:
     return _built(Config(data=config.data))
 
 
 @lru_cache(2)
-def _built(config: Config) -> Splits:
+def _built(config: Config) -> Splits[Dataset]:
     return build_data(config)

@@ -118,7 +118,7 @@ def hidden_ink(evaluation: Evaluation) -> Array:
     everything = np.arange(len(evaluation.labels))
     clean, corrupt = (
         images_of(evaluation, condition, everything)
-        .reshape(len(everything), 28, evaluation.ndigit.n_digits, 28)
+        .reshape(len(everything), 28, -1, 28)
         .sum(axis=(1, 3), dtype=np.float64)
         for condition in CONDITIONS
     )
@@ -199,7 +199,7 @@ def match(evaluation: Evaluation, item: int, reading: int) -> float:
 
 
 def _name(reading: int, evaluation: Evaluation) -> str:
-    return f"{reading:0{evaluation.ndigit.n_digits}d}"
+    return evaluation.data.name(reading)
 
 
 EXHIBIT = Teaser()

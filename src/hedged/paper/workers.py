@@ -18,11 +18,9 @@ from pathlib import Path
 
 from hedged._files import make_folder, write_json
 from hedged._progress import progress
-from hedged.data import load_mnist
 from hedged.errors import HedgedError, RunError
 from hedged.paper.shelf import Need, Shelf
-from hedged.training import Config, build_data
-from hedged.training.data_config import ImagesConfig
+from hedged.training import Config
 from hedged.training.journal import FILE as LOG
 from hedged.training.journal import last_step
 
@@ -44,11 +42,8 @@ def fill(shelf: Shelf, needs: Iterable[Need], jobs: int) -> None:
     if not models:
         return
     make_folder(shelf.folder)
-    if any(need.config.data.source == "mnist" for need in models):
-        for part in ("train", "test"):
-            load_mnist(part)  # fetched once, here, and not by each worker
-    for need in [need for need in models if isinstance(need.config.data, ImagesConfig)][:1]:
-        build_data(need.config)  # all are of the same photos: decoded once, likewise
+    for data in {need.config.data.source: need.config.data for need in models}.values():
+        data.fetch()  # once, here, and not by each worker
     try:
         failures = _make(shelf, models, jobs)
     except KeyboardInterrupt:
@@ -137,13 +132,8 @@ def _failure(shelf: Shelf, need: Need, code: int) -> str:
     _, told, reason = words.rpartition(FAILURE)
     if not told:  # not by hedged: the last line of a traceback, or whatever there is
         reason = f"its process ended with code {code}, after: {words.splitlines()[-1] if words else 'nothing'}"
-    name = f"{_told(need.config)}, {model.head} in {model.dim} dimensions, seed {need.config.train.seed}"
+    name = f"{need.config.data.summary}, {model.head} in {model.dim} dimensions, seed {need.config.train.seed}"
     return f"  {name}: {reason} (its log is {log})"
-
-
-def _told(config: Config) -> str:
-    """What a model is trained on, in a word or two."""
-    return "pets" if isinstance(config.data, ImagesConfig) else f"{config.ndigit.digits} digits"
 
 
 def _leave_with(parent: int) -> None:

@@ -1,7 +1,6 @@
 """Configs, the training loop and its checkpoints."""
 
 from hedged.training.build import build_data as build_data
-from hedged.training.build import build_ndigit as build_ndigit
 from hedged.training.config import Config as Config
 from hedged.training.config import load_config as load_config
 from hedged.training.config import parse_config as parse_config

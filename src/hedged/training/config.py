@@ -13,17 +13,17 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, Field, SerializeAsAny, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
+from hedged._section import Positive, Section, Seed
+from hedged.data.config import DEFAULT_SOURCE, AnyDataSection, section_for
+from hedged.data.ndigit.config import NDigitConfig
 from hedged.errors import ConfigError
 from hedged.models import Architecture, ModelConfig
 from hedged.models.backbones import ShallowHiddenConfig
-from hedged.models.config import Positive
-from hedged.training.data_config import DataConfig, FeaturesConfig, ImagesConfig, NDigitConfig, Section, Seed
 
 CONFIGS = Path(__file__).parent / "configs"
 # Keys that came later: while they are at their default, a run is the same as before, and so is its fingerprint.
 LATER = (("train", "weight_decay"), ("loss", "means"), ("loss", "mutual_weight"), ("model", "mirrored"))
 UNHASHED = (("train", "log_every"), ("train", "checkpoint_every"), ("data", "path"))  # weights do not depend on these
-DATA: dict[str, type[Section]] = {"ndigit": NDigitConfig, "images": ImagesConfig, "features": FeaturesConfig}
 
 
 class LossConfig(Section):
@@ -67,24 +67,26 @@ class Config(Section):
     128
     """
 
-    data: DataConfig = NDigitConfig()
+    data: AnyDataSection = NDigitConfig()
     model: SerializeAsAny[ModelConfig] = ShallowHiddenConfig()
     loss: LossConfig = LossConfig()
     train: TrainConfig = TrainConfig()
 
     @model_validator(mode="before")
     @classmethod
-    def _network_for_vectors(cls, content: Any) -> Any:
-        """A config for vectors that names no backbone means the one that is for them."""
+    def _backbone_for_data(cls, content: Any) -> Any:
+        """A model that names no backbone has the one that suits its data."""
         data, model = (content.get(key, {}) if isinstance(content, Mapping) else None for key in ("data", "model"))
-        if isinstance(data, Mapping) and data.get("source") == "features" and isinstance(model, Mapping):
-            return {**content, "model": {"backbone": "frozen", **model}}
+        if isinstance(data, Mapping) and isinstance(model, Mapping):
+            section = section_for(data.get("source"))
+            if section and section.default_backbone:
+                return {**content, "model": {"backbone": section.default_backbone, **model}}
         return content
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         model, loss, train = self.model, self.loss, self.train
-        if model.takes not in ("any", "vectors" if self.data.source == "features" else "images"):
+        if model.takes not in ("any", "vectors" if len(self.data.shape) == 1 else "images"):
             raise ValueError(
                 f'model.backbone = "{model.backbone}" takes {model.takes}, which '
                 f'data.source = "{self.data.source}" does not give: vectors go with "frozen" or "frozen-hidden"'
@@ -125,9 +127,7 @@ class Config(Section):
     @property
     def ndigit(self) -> NDigitConfig:
         """The section [data] of a run on N-digit MNIST; a run on anything else is refused."""
-        if not isinstance(self.data, NDigitConfig):
-            raise ConfigError(f'this needs a run on N-digit MNIST, got data.source = "{self.data.source}"')
-        return self.data
+        return NDigitConfig.of(self.data)
 
     def fingerprint(self) -> str:
         """A short hash of all settings that the weights depend on."""
@@ -185,7 +185,7 @@ def parse_config(content: Mapping[str, Any], name: str = "this config") -> Confi
     try:
         return Config.model_validate(content)
     except ValidationError as error:
-        mistakes = "\n".join(f"  {_explain(details)}" for details in error.errors())
+        mistakes = "\n".join(f"  {_explain(details, content)}" for details in error.errors())
         raise ConfigError(f"{name} is not a valid config; correct these settings:\n{mistakes}") from error
 
 
@@ -204,25 +204,28 @@ def _apply(content: dict[str, Any], override: str) -> None:
     target[name] = value
 
 
-def _explain(details: ErrorDetails) -> str:
+def _explain(details: ErrorDetails, content: Mapping[str, Any]) -> str:
     """One mistake in words, with the nearest right key if a key is unknown."""
-    where = ".".join(str(part) for part in details["loc"] if part not in ("constrained-int", "literal['all']", *DATA))
+    where = ".".join(str(part) for part in details["loc"] if part not in ("constrained-int", "literal['all']"))
     if details["type"] == "extra_forbidden":
-        known = _keys_beside(details["loc"])
+        known = _keys_beside(details["loc"], content)
         near = difflib.get_close_matches(str(details["loc"][-1]), known, n=1, cutoff=0.4)
         hint = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(known)}"
         return f"{where}: unknown key; {hint}"
     if details["type"] == "value_error":
         return str(details["ctx"]["error"])
     if details["type"] == "source":
-        return f"{details['msg']}, got {details['input'].get('source')!r}"
+        return details["msg"]
     return f"{where}: {details['msg'][0].lower()}{details['msg'][1:]}, got {details['input']!r}"
 
 
-def _keys_beside(location: tuple[int | str, ...]) -> list[str]:
+def _keys_beside(location: tuple[int | str, ...], content: Mapping[str, Any]) -> list[str]:
+    """The keys that the section of an unknown key has."""
     if len(location) == 1:
         return list(Config.model_fields)
     if location[0] == "model":
         return ModelConfig.all_keys()
-    section = DATA.get(str(location[1])) or Config.model_fields[str(location[0])].annotation
+    section: Any = Config.model_fields[str(location[0])].annotation
+    if location[0] == "data":
+        section = section_for(content["data"].get("source", DEFAULT_SOURCE))
     return list(section.model_fields) if isinstance(section, type) and issubclass(section, BaseModel) else []

@@ -91,7 +91,7 @@ def test_files_that_do_not_belong_together(tmp_path: Path) -> None:
     np.save(tmp_path / "bare.npy", vectors)
     with pytest.raises(DataError, match=r"whose each vector is.*data\.labels"):
         open_features(tmp_path / "bare.npy")
-    with pytest.raises(DataError, match="leaves no vector to train on"):
+    with pytest.raises(DataError, match="leaves none of the 240 inputs to train on"):
         open_features(path, rule=SplitRule("pattern", test_pattern="."))
 
 

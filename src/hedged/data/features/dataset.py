@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, final
+from typing import final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hedged.data.dataset import Batch
+from hedged.data.dataset import Batch, NamedDataset, Splits
 from hedged.data.features.files import Table, read_features
 from hedged.data.random import Purpose, keyed
 from hedged.data.sampling import ClassSampler
-from hedged.data.splits import SplitRule, part_of_each
+from hedged.data.splits import SplitRule, cut, part_of_each
 from hedged.errors import DataError, ShapeError, ValueRangeError
 
 HIDDEN = 0.5  # share of its features that a corrupt vector has lost, where no file has corrupt ones
@@ -25,7 +25,7 @@ HIDDEN = 0.5  # share of its features that a corrupt vector has lost, where no f
 
 @final
 @dataclass(frozen=True, eq=False)
-class Features:
+class Features(NamedDataset):
     """Row i of `vectors` float32 (n, F) is of `names[labels[i]]`; row i of `twins`, if given, is the same seen worse.
 
     Without twins, a corrupt vector has half of its features hidden: they are those of `middle` (F,).
@@ -46,19 +46,6 @@ class Features:
         if self.twins is not None and self.twins.shape != (n, size):
             raise ShapeError(f"corrupt twins of {n} × {size} vectors are as many, got {tuple(self.twins.shape)}")
 
-    def __len__(self) -> int:
-        return len(self.vectors)
-
-    @cached_property
-    def n_classes(self) -> int:
-        """How many identities there are."""
-        return len(np.unique(self.labels.numpy()))
-
-    @property
-    def subject(self) -> str:
-        """What vectors of one class share, for outputs to name."""
-        return "identity"
-
     @property
     def damage(self) -> str:
         """What corrupt twins are, for outputs to tell."""
@@ -66,9 +53,10 @@ class Features:
             return f"{HIDDEN:.0%} of the features of each vector, drawn at random, are those of the mean vector"
         return "they are the vectors of the second file"
 
-    def name(self, label: int) -> str:
-        """The identity of a label."""
-        return self.names[label]
+    @property
+    def has_pictures(self) -> bool:
+        """No: vectors are no pictures."""
+        return False
 
     def clean(self, index: Tensor | None = None) -> Tensor:
         """The vectors at `index` (all by default)."""
@@ -89,22 +77,12 @@ class Features:
         return Features(self.vectors[index], self.labels[index], self.names, self.source, self.middle, twins)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class FeatureSplits:
-    """Vectors of identities to train on, to choose settings by, and to test."""
-
-    train: Features
-    validation: Features | None
-    test: Mapping[Literal["test"], Features]
-
-
 def open_features(
     path: Path,
     labels: Path | None = None,
     corrupt: Path | None = None,
     rule: SplitRule = SplitRule(),  # noqa: B008 (frozen)
-) -> FeatureSplits:
+) -> Splits[Features]:
     """The parts of the vectors in a file (see `read_features`), which share no identity.
 
     `corrupt` is a file with the same rows, made of the same things seen worse: blurred, small, half hidden.
@@ -119,11 +97,7 @@ def open_features(
     twins = None if corrupt is None else torch.from_numpy(_twins(corrupt, table, path))
     source = f"vectors in {path}"
     whole = Features(vectors, torch.from_numpy(codes.astype(np.int64)), names.tolist(), source, middle, twins)
-    train, validation, test = (whole.subset(np.flatnonzero(part == name)) for name in ("train", "validation", "test"))
-    for name, features in (("train on", train), ("test", test)):
-        if not len(features):
-            raise DataError(f"this split leaves no vector to {name} of the {len(whole):,}: change data.split")
-    return FeatureSplits(train, validation if len(validation) else None, {"test": test})
+    return cut(whole, part, rule)
 
 
 def _twins(path: Path, table: Table, of: Path) -> NDArray[np.float32]:

@@ -12,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hedged.data.ndigit.mnist import Digits
+from hedged.data.dataset import Dataset, PaperTask
+from hedged.data.ndigit.mnist import MNIST, Digits
 from hedged.data.ndigit.occlusion import cover, draw_boxes
 from hedged.data.random import Purpose, keyed
 from hedged.errors import DataError, ValueRangeError
@@ -24,7 +25,7 @@ MOST_DIGITS = 18  # a number must fit an int64
 
 @final
 @dataclass(frozen=True, eq=False)
-class NDigit:
+class NDigit(Dataset):
     """An N-digit set: row i of `image_ids` (n, N) names the digits of image i, from left to right.
 
     Images are composed when asked for; labels are read off the digits, so that the two cannot disagree.
@@ -70,6 +71,16 @@ class NDigit:
         return "number"
 
     @property
+    def contents(self) -> str:
+        """How many digits and classes."""
+        return f"{self.n_digits} digits, {self.n_classes} classes"
+
+    @property
+    def paper_task(self) -> PaperTask:
+        """The paper reports numbers for N-digit MNIST."""
+        return PaperTask(self.n_digits, stand_in="" if self.source == MNIST else self.source)
+
+    @property
     def damage(self) -> str:
         """What is done to corrupt twins, for outputs to tell."""
         return "a random rectangle of every digit is black"
@@ -84,11 +95,6 @@ class NDigit:
     def numbers(self) -> Tensor:
         """The numbers of the classes, ascending, (n_classes,)."""
         return torch.from_numpy(np.unique(self.labels.numpy()))
-
-    @property
-    def n_classes(self) -> int:
-        """How many different numbers there are."""
-        return len(self.numbers)
 
     def name(self, label: int) -> str:
         """A number as it is written, with its leading zeros."""

@@ -17,6 +17,7 @@ from hedged.data.ndigit.idx import parse_idx
 from hedged.errors import DataError, RunError, ShapeError
 
 SIDE = 28
+MNIST = "MNIST"  # the source of the real digits
 STAND_IN = "scikit-learn digits, enlarged (offline stand-in for MNIST)"
 STAND_IN_TRAIN = 1_400  # the first of 1,797: neighbours are often by one writer, so a random part would leak
 
@@ -73,7 +74,7 @@ def load_mnist(part: Part, cache: Path | None = None, fetch: bool = True) -> Dig
     return Digits(
         images=parse_idx(_read(folder, images), dimensions=3, name=images),
         labels=parse_idx(_read(folder, labels), dimensions=1, name=labels).long(),
-        source="MNIST",
+        source=MNIST,
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, final
 
 import numpy as np
 import torch
 
+from hedged.data.dataset import Splits
 from hedged.data.ndigit.dataset import MOST_DIGITS, NDigit, build_ndigit
 from hedged.data.ndigit.mnist import Digits
 from hedged.data.random import Purpose, keyed
@@ -41,16 +42,6 @@ class SplitSizes:
 PAPER_SIZES = SplitSizes()
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class NDigitSplits:
-    """Parts of an N-digit set. `test` has "instance", or "seen", "unseen" and "all" (both together)."""
-
-    train: NDigit
-    validation: NDigit | None
-    test: Mapping[TestSet, NDigit]
-
-
 def ndigit_splits(
     train: Digits,
     test: Digits,
@@ -59,12 +50,13 @@ def ndigit_splits(
     seed: int = 0,
     holdout: float = 0.0,
     sizes: SplitSizes = PAPER_SIZES,
-) -> NDigitSplits:
+) -> Splits[NDigit]:
     """Compose the training, validation and test parts of N-digit MNIST.
 
     "instance" has the same numbers in all parts, of different digits. "number" trains on 70 % of the numbers
     and tests on those (seen) and on the others (unseen). With a `holdout`, that share of the training digits
     is set apart first: validation is composed of them alone and has numbers of the training part.
+    The test sets are "instance", or "seen", "unseen" and "all" (both together).
 
     >>> from hedged.data import offline_digits
     >>> small = SplitSizes(train=1_400, test=900, per_class=9)
@@ -85,14 +77,14 @@ def ndigit_splits(
         return build_ndigit(digits, n_digits, numbers, samples, keyed(seed, purpose))
 
     seen = compose(test, tested, sizes.test, Purpose.SEEN)
-    return NDigitSplits(
+    return Splits(
         train=compose(rest, trained, sizes.train, Purpose.TRAIN),
         validation=compose(held_out, validated, sizes.validation, Purpose.VALIDATION) if holdout else None,
         test=_both(seen, compose(test, unseen, sizes.test, Purpose.UNSEEN)) if unseen else {"instance": seen},
     )
 
 
-def _both(seen: NDigit, unseen: NDigit) -> dict[TestSet, NDigit]:
+def _both(seen: NDigit, unseen: NDigit) -> dict[str, NDigit]:
     union = NDigit(seen.digits, torch.cat([seen.image_ids, unseen.image_ids]))
     return {"seen": seen, "unseen": unseen, "all": union}
 

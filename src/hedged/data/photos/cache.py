@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 import os
 import warnings
@@ -20,12 +21,16 @@ from hedged._files import make_folder, write_atomically, write_json
 from hedged._parallel import cores
 from hedged._progress import progress
 from hedged.data.cache import cache_folder
+from hedged.data.config import Broken
 from hedged.data.decode import Pixels, file_bytes, read_middle
 from hedged.errors import DataError, RunError
 
 FORMAT = 1  # of the pixels: raise it whenever the same file would be decoded to others
 BLOCK = 16  # photos that a thread takes at a time
 PIXELS, FILES = "pixels.npy", "files.json"
+MAX_NAMED = 100  # broken files that are named one by one
+
+logger = logging.getLogger("hedged")
 
 
 @final
@@ -150,3 +155,19 @@ def _begin(file: BinaryIO, shape: tuple[int, ...]) -> int:
     else:
         file.truncate(header + math.prod(shape))
     return header
+
+
+def report_broken(decoded: Decoded, policy: Broken) -> None:
+    """Name the files that could not be decoded; refuse them if that is the policy, or if there are no others."""
+    if not decoded.broken:
+        return
+    named = [decoded.broken[i] for i in sorted(decoded.broken)][:MAX_NAMED]
+    if len(decoded.broken) > MAX_NAMED:
+        named.append(f"… and {len(decoded.broken) - MAX_NAMED:,} others")
+    words = f"{len(decoded.broken):,} of {len(decoded.pixels):,} images are broken"
+    lines = "".join(f"\n  {line}" for line in named)
+    if policy == "refuse":
+        raise DataError(f'{words}: repair or remove them, or set data.broken = "skip"{lines}')
+    if len(decoded.broken) == len(decoded.pixels):
+        raise DataError(f"all {len(decoded.pixels):,} images are broken{lines}")
+    logger.warning("%s and skipped:%s", words, lines)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import final
 
@@ -13,9 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hedged.data.config import Broken
+from hedged.data.dataset import NamedDataset, Splits
 from hedged.data.decode import Pixels
+from hedged.data.photos.cache import Decoded, decode_all, report_broken
 from hedged.data.photos.corruption import DAMAGE, corrupted, draw_damage
+from hedged.data.photos.listing import FOLDER, Listing, list_photos
 from hedged.data.random import Purpose, keyed
+from hedged.data.splits import SplitRule, cut, part_of_each
 from hedged.errors import ShapeError
 
 Rows = NDArray[np.int64]
@@ -23,7 +27,7 @@ Rows = NDArray[np.int64]
 
 @final
 @dataclass(frozen=True, eq=False)
-class Photos:
+class Photos(NamedDataset):
     """Photo i is row `rows[i]` of `pixels` uint8 (m, S, S, 3) and shows `names[labels[i]]`; a network sees the
     middle `size` × `size` of it, a training step a random part of that size.
     """
@@ -49,24 +53,10 @@ class Photos:
     def __len__(self) -> int:
         return len(self.rows)
 
-    @cached_property
-    def n_classes(self) -> int:
-        """How many identities there are."""
-        return len(np.unique(self.labels.numpy()))
-
-    @property
-    def subject(self) -> str:
-        """What photos of one class share, for outputs to name."""
-        return "identity"
-
     @property
     def damage(self) -> str:
-        """What is done to corrupt twins, for outputs to tell."""
+        """What was done to the corrupt twins, in words."""
         return DAMAGE
-
-    def name(self, label: int) -> str:
-        """The identity of a label."""
-        return self.names[label]
 
     def squares(self, index: Tensor | None = None) -> Pixels:
         """The cached squares of the photos at `index` (all by default): uint8 (b, S, S, 3)."""
@@ -91,3 +81,40 @@ class Photos:
         paths = [self.paths[i] for i in places]
         labels = self.labels[torch.from_numpy(places)]
         return Photos(self.pixels, self.rows[places], labels, self.names, paths, self.size, self.source)
+
+
+def split_photos(listing: Listing, decoded: Decoded, size: int, rule: SplitRule, source: str) -> Splits[Photos]:
+    """Cut a set into parts by identity."""
+    names, labels = np.unique(np.array(listing.identities, dtype=np.str_), return_inverse=True)
+    rows = np.array([i for i in range(len(listing)) if i not in decoded.broken], dtype=np.int64)
+    whole = Photos(
+        decoded.pixels,
+        rows,
+        torch.from_numpy(labels[rows].astype(np.int64)),
+        names.tolist(),
+        [listing.paths[i] for i in rows],
+        size,
+        source,
+    )
+    part = part_of_each(listing.identities, listing.parts, rule)
+    return cut(whole, part[rows], rule)
+
+
+def open_photos(
+    path: Path,
+    identity: str = FOLDER,
+    size: int = 96,
+    cached_size: int = 112,
+    rule: SplitRule = SplitRule(),  # noqa: B008 (frozen)
+    broken: Broken = "skip",
+    cache: Path | None = None,
+) -> Splits[Photos]:
+    """The parts of the photos that `path` holds or lists (see `list_photos`), decoded once into a cache.
+
+    Of each photo the middle `cached_size` × `cached_size` is kept, resized; a network sees `size` × `size` of it.
+    Files that cannot be decoded are named, and skipped or refused.
+    """
+    listing = list_photos(path, identity)
+    decoded = decode_all(listing.paths, cached_size, cache)
+    report_broken(decoded, broken)
+    return split_photos(listing, decoded, size, rule, source=f"photos in {path}")

@@ -86,12 +86,12 @@ def _ellipses(
 
 
 def _draw_centres(panel: Panel, space: Space) -> None:
-    places, digits = space.plane.project(space.centroids.positions), space.evaluation.ndigit.n_digits
+    places, name = space.plane.project(space.centroids.positions), space.evaluation.data.name
     if len(places) > MOST_NAMED:
         panel.axes.plot(*places.T, "s", markersize=2, color=MUTED, alpha=0.6, markeredgewidth=0)
         return
     for label, (x, y) in zip(space.centroids.labels, places, strict=True):
-        panel.axes.text(x, y, f"{label:0{digits}d}", fontsize=7, color=MUTED, ha="center", va="center", zorder=3)
+        panel.axes.text(x, y, name(int(label)), fontsize=7, color=MUTED, ha="center", va="center", zorder=3)
 
 
 def _mark(panel: Panel, space: Space, condition: Condition) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from string import Template
 
 from hedged._files import write_text
-from hedged.data import Features, NDigit
 from hedged.distributions import Point
 from hedged.evaluation import Decisions
 from hedged.evaluation.curves import ONE_ETA, Curves
@@ -54,13 +53,14 @@ def render(
     """The page as text."""
     curves = Curves.measure(evaluation)
     rows = headline_rows(evaluation, curves) if headline is None else headline
+    task = evaluation.data.paper_task
     evaluation.progress("drawing the report")
     return Template(_asset("page.html")).substitute(
         style=_asset("style.css"),
-        warning=warning(evaluation.data.source) if isinstance(evaluation.data, NDigit) else "",
+        warning=warning(task),
         damage=escape(evaluation.data.damage),
         model=escape(describe_model(evaluation.embeddings["clean"])),
-        table=table(rows, comparable=evaluation.data.source == "MNIST"),
+        table=table(rows, comparable=bool(task and task.comparable)),
         comparison=_comparison(evaluation, rows),
         settings=settings_list(facts(evaluation) | dict(settings)),
         sections="\n\n".join(section.html() for section in _sections(evaluation, curves, decisions)),
@@ -68,11 +68,11 @@ def render(
 
 
 def _sections(evaluation: Evaluation, curves: Curves, decisions: Decisions | None) -> Iterator[Section]:
-    if isinstance(evaluation.data, NDigit):
+    if evaluation.data.paper_task:
         yield space_section(evaluation)
     if decisions:
         yield decisions_section(decisions)
-    pictured = not isinstance(evaluation.data, Features)
+    pictured = evaluation.data.has_pictures
     if isinstance(evaluation.embeddings["clean"], Point):
         if pictured:
             yield pairs_section(evaluation)
@@ -88,11 +88,12 @@ def _sections(evaluation: Evaluation, curves: Curves, decisions: Decisions | Non
 def _comparison(evaluation: Evaluation, rows: Sequence[HeadlineRow]) -> str:
     """What stands in the columns, for those who read the small print."""
     words = ["“Clean among corrupt”: a clean image is to be identified among corrupt ones."]
-    if not isinstance(evaluation.data, NDigit):
+    task = evaluation.data.paper_task
+    if task is None:
         return words[0]
     z = evaluation.embeddings["clean"]
     model = model_name(z).replace("mog", "MoG").replace("point", "point embeddings")
-    case = f"{model}, N = {evaluation.data.n_digits}, D = {z.dim}"
+    case = f"{model}, N = {task.digits}, D = {z.dim}"
     if all(row.paper is None for row in rows):
         words.append(f"The paper has no numbers for {escape(case)}.")
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hedged.data import Dataset, NDigit
+from hedged.data import PaperTask
 from hedged.data.ndigit.mnist import STAND_IN
 from hedged.distributions import Distribution, Mixture, Point
 from hedged.evaluation.evaluation import Evaluation
@@ -25,8 +25,8 @@ def facts(evaluation: Evaluation) -> dict[str, str]:
     """Settings that can be read off the evaluation; those the caller gives come after them."""
     data, curve = evaluation.data, evaluation.embedder.curve
     return {
-        "Digits" if isinstance(data, NDigit) else "Images": data.source,
-        "Test set": f"{len(data):,} images of {_contents(data)}",
+        "Data": data.source,
+        "Test set": f"{len(data):,} images of {data.contents}",
         "Embedding": describe_model(evaluation.embeddings["clean"]),
         "Backbone": evaluation.embedder.architecture.backbone,
         "Match curve": f"p(r) = σ(b − a r) with a = {curve.scale.item():.3f}, b = {curve.bias.item():.3f}",
@@ -35,21 +35,16 @@ def facts(evaluation: Evaluation) -> dict[str, str]:
     }
 
 
-def _contents(data: Dataset) -> str:
-    if isinstance(data, NDigit):
-        return f"{data.n_digits} digits, {data.n_classes} classes"
-    return f"{data.n_classes} identities"
-
-
 def settings_list(settings: Mapping[str, str]) -> str:
     rows = (f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in settings.items())
     return '<dl class="settings">\n' + "\n".join(rows) + "\n</dl>"
 
 
-def warning(source: str) -> str:
+def warning(task: PaperTask | None) -> str:
     """Loud words if the digits are not MNIST's, for then no number may be held against the paper's."""
-    if source == "MNIST":
+    if task is None or task.comparable:
         return ""
+    source = task.stand_in
     what = "These digits are not MNIST." if source != STAND_IN else "This is the offline stand-in, not MNIST."
     return (
         f'<p class="warning" role="alert"><strong>{escape(what)}</strong> Source: {escape(source)}. '
