@@ -8,12 +8,23 @@ from itertools import combinations
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hedged import ContrastiveLoss, Gaussian, HedgedLoss, MatchCurve, Mixture, Point, SoftContrastiveLoss
 from hedged.distributions import Distribution
 from hedged.errors import ShapeError, ValueRangeError
-from hedged.losses import ExpectedLog, Marginal, PairLoss, SampledPairs
+from hedged.losses import (
+    BatchPairs,
+    Decoupled,
+    ExpectedLog,
+    Loss,
+    Marginal,
+    MutualLikelihood,
+    PairLoss,
+    PairSelection,
+    PositiveWeight,
+    SampledPairs,
+)
 from hedged.match import MonteCarlo, match_probability
 
 LABELS = torch.tensor([0, 0, 1, 1, 1, 2])
@@ -165,16 +176,17 @@ def test_bad_batches_are_refused_in_words() -> None:
     [
         (lambda: HedgedLoss(MatchCurve(), beta=-1e-4), "β"),
         (lambda: HedgedLoss(MatchCurve(), beta=float("nan")), "β"),
-        (lambda: HedgedLoss(MatchCurve(), mutual_weight=0.1), "means_as_points=False"),
-        (lambda: HedgedLoss(MatchCurve(), means_as_points=True, mutual_weight=-1.0), "mutual_weight=-1.0"),
+        (lambda: MutualLikelihood(stretch=0.0), "stretch"),
+        (lambda: -1.0 * HedgedLoss(MatchCurve()), "zero or positive, got -1.0"),
+        (lambda: math.nan * HedgedLoss(MatchCurve()), "zero or positive, got nan"),
         (lambda: HedgedLoss(MatchCurve(), positive_weight=0.0), "positive_weight"),
         (lambda: SoftContrastiveLoss(MatchCurve(), positive_weight=1.0), "positive_weight"),
         (lambda: ContrastiveLoss(margin=0.0), "margin"),
         (lambda: ContrastiveLoss(margin=math.inf), "margin"),
-        (lambda: HedgedLoss(MatchCurve(), pairs=SampledPairs(0)), "count=0"),
+        (lambda: HedgedLoss(MatchCurve(), pairs=SampledPairs(0)), "count must be at least 1, got 0"),
     ],
 )
-def test_impossible_settings_are_refused(make: Callable[[], PairLoss], message: str) -> None:
+def test_impossible_settings_are_refused(make: Callable[[], Loss], message: str) -> None:
     with pytest.raises(ValueRangeError, match=message):
         make()
 
@@ -184,9 +196,11 @@ def test_means_that_train_as_points_and_variances_given_them() -> None:
     mean = torch.randn(12, 3, generator=generator).requires_grad_()
     variance = (torch.rand(12, 3, generator=generator) + 0.1).requires_grad_()
     curve, labels = MatchCurve(2.0), torch.arange(12) % 4
-    loss = HedgedLoss(curve, beta=0.1, positive_weight=0.2, means_as_points=True)
-    (own_curve,) = loss.scaffold
-    assert isinstance(own_curve, MatchCurve)
+    own_curve = MatchCurve(2.0)
+    loss = Decoupled(
+        SoftContrastiveLoss(own_curve, positive_weight=0.2), HedgedLoss(curve, beta=0.1, positive_weight=0.2)
+    )
+    assert [id(p) for p in loss.parameters()] == [id(p) for c in (own_curve, curve) for p in c.parameters()]
     of_means = SoftContrastiveLoss(own_curve, positive_weight=0.2)(Point(mean), labels)
     of_variances = HedgedLoss(curve, beta=0.1, positive_weight=0.2)(Gaussian(mean.detach(), variance), labels)
     both = loss(Gaussian(mean, variance), labels)
@@ -204,7 +218,8 @@ def test_the_mutual_likelihood_is_of_matching_pairs_and_of_their_variances() -> 
     """By loops: log ∫ N(z; μ₁, 4 Σ₁) N(z; μ₂, 4 Σ₂) dz, a sum over a fine grid, dimension by dimension."""
     z, curve = gaussians(), MatchCurve(2.0, 1.0).double()
     mean, variance = z.mean.clone().requires_grad_(), z.variance.clone().requires_grad_()
-    losses = [HedgedLoss(curve, 0.0, 0.3, means_as_points=True, mutual_weight=weight).double() for weight in (0.0, 0.7)]
+    hedged, points = HedgedLoss(curve, 0.0, 0.3), SoftContrastiveLoss(MatchCurve(2.0, 1.0).double(), 0.3)
+    losses = [Decoupled(points, hedged), Decoupled(points, hedged + 0.7 * MutualLikelihood(positive_weight=0.3))]
     without, with_it = (loss(Gaussian(mean, variance), LABELS) for loss in losses)
     grid = torch.linspace(-8, 8, 200_001, dtype=torch.float64)[:, None]
     overlaps = []
@@ -227,7 +242,7 @@ def test_the_mutual_likelihood_is_of_matching_pairs_and_of_their_variances() -> 
 
 def test_variances_learn_how_far_their_own_kind_lies() -> None:
     """Two of a kind are r apart in a dimension: a quarter of r² is shared by their variances, an eighth for each."""
-    loss = HedgedLoss(MatchCurve(), beta=0.0, means_as_points=True, mutual_weight=1e4)
+    loss = HedgedLoss(MatchCurve(), beta=0.0) + 1e4 * MutualLikelihood()
     log_variance = torch.zeros(4, 3, requires_grad=True)
     apart = torch.tensor([0.5, 1.0, 2.0])
     mean = torch.stack([torch.zeros(3), apart, apart + 100, apart + 100 + apart])
@@ -242,4 +257,48 @@ def test_variances_learn_how_far_their_own_kind_lies() -> None:
 def test_only_means_of_single_gaussians_train_as_points() -> None:
     z = Mixture(torch.zeros(4, 2, 3), torch.ones(4, 2, 3))
     with pytest.raises(ShapeError, match="only the means of single Gaussians"):
-        HedgedLoss(MatchCurve(), means_as_points=True)(z, torch.tensor([0, 0, 1, 1]))
+        Decoupled(SoftContrastiveLoss(MatchCurve()), HedgedLoss(MatchCurve()))(z, torch.tensor([0, 0, 1, 1]))
+
+
+def test_losses_add_up_and_follow_one_schedule() -> None:
+    z, curve = gaussians(), MatchCurve(2.0, 1.0).double()
+    one, other = HedgedLoss(curve, positive_weight=0.3), MutualLikelihood(positive_weight=0.3)
+    both = one + 0.5 * other + other
+    torch.testing.assert_close(both(z, LABELS), one(z, LABELS) + 1.5 * other(z, LABELS))
+    parts, single = both.parts(z, LABELS), one.parts(z, LABELS)
+    torch.testing.assert_close(parts.kl, single.kl)
+    torch.testing.assert_close(parts.negative, single.negative)
+    both.positive_weight = PositiveWeight(start=0.5, end=0.05)(0.25)
+    assert one.positive_weight == other.positive_weight == both.positive_weight == pytest.approx(0.025**0.5)
+    with pytest.raises(ValueRangeError, match="between 0 and 1, got 1"):
+        both.positive_weight = 1
+
+
+@pytest.mark.parametrize("bad", [{"start": 0.0}, {"end": 1.0}, {"over": 0.0}, {"over": 1.1}])
+def test_schedules_that_cannot_be_are_refused(bad: dict[str, float]) -> None:
+    with pytest.raises(ValueRangeError, match="between 0 and 1"):
+        PositiveWeight(**bad)
+
+
+def test_parameters_shared_with_an_embedder_are_there_once() -> None:
+    curve = MatchCurve()
+    embedder = nn.ModuleDict({"net": nn.Linear(3, 2), "curve": curve})
+    loss = Decoupled(SoftContrastiveLoss(MatchCurve()), HedgedLoss(curve))
+    trained = list(nn.ModuleList([embedder, loss]).parameters())
+    assert len(trained) == len({id(p) for p in trained}) == 2 + 2 + 2
+
+
+def test_a_selection_of_ones_own_sees_the_embeddings() -> None:
+    class Hardest(PairSelection):
+        """The farthest matching pair and the nearest other one."""
+
+        def select(self, pairs: BatchPairs, z: Distribution) -> BatchPairs:
+            apart = (z.mean[pairs.first] - z.mean[pairs.second]).norm(dim=-1)
+            far = torch.where(pairs.match, apart, -torch.inf).argmax()
+            near = torch.where(pairs.match, torch.inf, apart).argmin()
+            return BatchPairs(*(column[torch.stack([far, near])] for column in pairs))
+
+    z = Point(torch.tensor([[0.0], [1.0], [3.0], [4.0]]))
+    loss = ContrastiveLoss(margin=10.0, positive_weight=0.5, pairs=Hardest())
+    parts = loss.parts(z, torch.tensor([0, 0, 0, 1]))
+    assert (parts.positive.item(), parts.negative.item()) == (9.0, 81.0)

@@ -37,10 +37,10 @@ LABELS = torch.cat([torch.arange(20), torch.arange(5).repeat_interleave(4)])
 def both_ways(tensors: list[Tensor], curve: MatchCurve, beta: float = 0.0) -> list[tuple[LossParts, list[Tensor]]]:
     """Loss and gradients in one pass, and pair by pair."""
     found = []
-    for mean_costs in (HedgedLoss.mean_costs, PairLoss.mean_costs):
+    for all_costs in (HedgedLoss.all_costs, PairLoss.all_costs):
         loss = HedgedLoss(curve, beta=beta, positive_weight=0.3)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(HedgedLoss, "mean_costs", mean_costs)
+            patch.setattr(HedgedLoss, "all_costs", all_costs)
             parts = loss.parts(distribution(tensors), LABELS)
         grads = torch.autograd.grad(parts.total, [*tensors, *curve.parameters()])
         found.append((parts, list(grads)))

@@ -244,11 +244,6 @@ def test_a_checkpoint_without_all_of_the_optimisers_memory_is_refused(tmp_path: 
 def test_the_weight_of_matching_pairs_comes_down_in_the_first_half() -> None:
     config = tiny_config(loss={"positive_weight": 0.05, "first_positive_weight": 0.5})
     trainer = Trainer(config, build_parts(config, tiny_data(config)))
-    steps = config.train.steps
-    weights = []
-    for trainer.step in (0, steps // 4, steps // 2, steps - 1):
-        weights.append(trainer.positive_weight())
-    assert weights == pytest.approx([0.5, (0.5 * 0.05) ** 0.5, 0.05, 0.05])
-    trainer.step = steps // 4
+    trainer.step = config.train.steps // 4
     trainer.take_step()
     assert trainer.parts.loss.positive_weight == pytest.approx((0.5 * 0.05) ** 0.5)

@@ -9,14 +9,19 @@ from torch import Tensor
 
 from hedged.distributions import Distribution
 from hedged.errors import ValueRangeError
-from hedged.losses.pair_loss import PairLoss
-from hedged.losses.selection import AllPairs, PairSelection
+from hedged.losses.base import PairLoss
+from hedged.losses.pairs import AllPairs, PairSelection
 from hedged.match import MatchCurve, cross_entropy, distance
 
 
 @final
 class ContrastiveLoss(PairLoss):
-    """‖z₁ − z₂‖² if match, max(M − ‖z₁ − z₂‖, 0)² if not (equation 1), between the means; M is `margin`.
+    """‖z₁ − z₂‖² if match, max(M − ‖z₁ − z₂‖, 0)² if not (equation 1), between the means.
+
+    Args:
+        margin: M.
+        positive_weight: w, the weight of the matching pairs against the others.
+        pairs: Which pairs of a batch count: `AllPairs()` unless given.
 
     >>> from hedged import Point
     >>> loss = ContrastiveLoss(margin=1.0, positive_weight=0.5)
@@ -27,7 +32,7 @@ class ContrastiveLoss(PairLoss):
     def __init__(self, margin: float = 1.0, positive_weight: float = 0.05, pairs: PairSelection | None = None) -> None:
         super().__init__(positive_weight, pairs or AllPairs())
         if not 0 < margin < float("inf"):
-            raise ValueRangeError(f"the margin of a contrastive loss is positive and finite, got {margin}")
+            raise ValueRangeError(f"margin must be positive and finite, got {margin}")
         self.margin = margin
 
     def cost(self, z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:
@@ -39,6 +44,11 @@ class ContrastiveLoss(PairLoss):
 @final
 class SoftContrastiveLoss(PairLoss):
     """−log p(m̂ | z₁, z₂) with p(m | z₁, z₂) = σ(b − a‖z₁ − z₂‖), between the means (equation 3).
+
+    Args:
+        curve: The match curve; its parameters are learnt along.
+        positive_weight: w, the weight of the matching pairs against the others.
+        pairs: Which pairs of a batch count: `AllPairs()` unless given.
 
     >>> from hedged import Point
     >>> loss = SoftContrastiveLoss(MatchCurve(), positive_weight=0.5).requires_grad_(False)

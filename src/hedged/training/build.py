@@ -11,16 +11,18 @@ from hedged.data import Batches, BatchPlan, Dataset, Splits
 from hedged.losses import (
     AllPairs,
     ContrastiveLoss,
+    Decoupled,
     ExpectedLog,
     HedgedLoss,
     Likelihood,
+    Loss,
     Marginal,
-    PairLoss,
+    MutualLikelihood,
     PairSelection,
     SampledPairs,
     SoftContrastiveLoss,
 )
-from hedged.match import ClosedForm, MatchCurve, MonteCarlo
+from hedged.match import MatchCurve, MonteCarlo
 from hedged.models import Embedder
 from hedged.training.config import Config, LossConfig
 
@@ -30,7 +32,7 @@ class Parts(NamedTuple):
 
     embedder: Embedder
     batches: Batches
-    loss: PairLoss
+    loss: Loss
     generator: torch.Generator
 
 
@@ -63,19 +65,37 @@ def build_batches(config: Config, train: Dataset) -> Batches:
     return config.data.batches(train, plan)
 
 
-def build_loss(config: LossConfig, curve: MatchCurve, generator: torch.Generator) -> PairLoss:
+def build_loss(config: LossConfig, curve: MatchCurve, generator: torch.Generator) -> Loss:
+    """The loss that a config names.
+
+    Args:
+        config: the section [loss].
+        curve: the match curve that it trains.
+        generator: where all its samples are drawn from.
+    """
     pairs: PairSelection = AllPairs() if config.pairs == "all" else SampledPairs(config.pairs, generator)
     if config.kind == "contrastive":
         return ContrastiveLoss(config.margin, config.positive_weight, pairs)
     if config.kind == "soft-contrastive":
         return SoftContrastiveLoss(curve, config.positive_weight, pairs)
-    kl_samples = config.samples if config.kl == "monte-carlo" else None
-    likelihood = _likelihood(config, generator)
-    weights, as_points = (config.beta, config.positive_weight), config.means == "points"
-    return HedgedLoss(curve, *weights, likelihood, pairs, kl_samples, generator, as_points, config.mutual_weight)
+    hedged: Loss = HedgedLoss(
+        curve,
+        config.beta,
+        config.positive_weight,
+        likelihood=_likelihood(config, generator),
+        pairs=pairs,
+        kl_samples=config.samples if config.kl == "monte-carlo" else None,
+        generator=generator,
+    )
+    if config.mutual_weight:
+        hedged += config.mutual_weight * MutualLikelihood(positive_weight=config.positive_weight, pairs=pairs)
+    if config.means == "hedged":
+        return hedged
+    of_the_means = MatchCurve(config.scale, config.bias)
+    return Decoupled(SoftContrastiveLoss(of_the_means, config.positive_weight, pairs), hedged)
 
 
 def _likelihood(config: LossConfig, generator: torch.Generator) -> Likelihood:
     if config.likelihood == "expected-log":
         return ExpectedLog(config.samples, generator)
-    return Marginal(ClosedForm() if config.estimator == "closed-form" else MonteCarlo(config.samples, generator))
+    return Marginal(None if config.estimator == "closed-form" else MonteCarlo(config.samples, generator))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -17,7 +17,7 @@ from hedged._files import make_folder, write_text
 from hedged._progress import Update, progress
 from hedged.data import Dataset
 from hedged.errors import RunError, TrainingError, ValueRangeError
-from hedged.losses import LossParts
+from hedged.losses import LossParts, PositiveWeight
 from hedged.models import Embedder, laid_out
 from hedged.models.embedder import DESCRIPTION
 from hedged.training import checkpoint as checkpoints
@@ -79,7 +79,8 @@ class Trainer:
     def __init__(self, config: Config, parts: Parts) -> None:
         self.config, self.parts = config, parts
         self.step = 0
-        self.optimiser = _optimiser([parts.embedder, parts.loss.scaffold], config.train)
+        self.schedule = PositiveWeight(config.loss.first_positive_weight, config.loss.positive_weight)
+        self.optimiser = _optimiser(nn.ModuleList([parts.embedder, parts.loss]), config.train)
 
     def run(self, folder: Path) -> None:
         """Go on to the last step; on Ctrl-C, finish the step, save it and stop."""
@@ -112,7 +113,7 @@ class Trainer:
         embedder.train()
         for group in self.optimiser.param_groups:
             group["lr"] = self.learning_rate()
-        loss_of.positive_weight = self.positive_weight()
+        loss_of.positive_weight = self.schedule(self.step / self.config.train.steps)
         batch = batches.batch(self.step)
         generator.manual_seed(_mix(self.config.train.seed, self.step))
         try:
@@ -142,20 +143,15 @@ class Trainer:
         warm = min(1.0, (self.step + 1) / (train.warmup + 1))
         return train.learning_rate * warm * 0.5 * (1 + math.cos(math.pi * self.step / train.steps))
 
-    def positive_weight(self) -> float:
-        """From its first value to its last by equal factors over the first half of training, then constant.
-
-        Much weight on matching pairs first brings all that an image could be together; little weight later tells
-        classes apart. A mixture that starts with little learns a code instead, each class in several places at once.
-        """
-        first, last = self.config.loss.first_positive_weight, self.config.loss.positive_weight
-        left = max(1 - 2 * self.step / self.config.train.steps, 0)
-        return float(last * (first / last) ** left)
+    def _of_the_loss_alone(self) -> list[tuple[str, nn.Parameter]]:
+        """What is learnt along with the embedder and left behind when training ends, such as a curve of the means."""
+        shared = {id(parameter) for parameter in self.parts.embedder.parameters()}
+        return [(name, p) for name, p in self.parts.loss.named_parameters() if id(p) not in shared]
 
     def _checkpoint(self) -> Checkpoint:
         groups = {
             "model": self.parts.embedder.state_dict(),
-            "scaffold": self.parts.loss.scaffold.state_dict(),
+            "loss": {name: parameter.detach() for name, parameter in self._of_the_loss_alone()},
             "optimiser": checkpoints.optimiser_tensors(self.optimiser),
         }
         tensors = {f"{group}/{name}": value for group, content in groups.items() for name, value in content.items()}
@@ -172,13 +168,16 @@ class Trainer:
             raise RunError(f"the checkpoint is of step {checkpoint.step}, the run has {self.config.train.steps}")
         self.step = checkpoint.step
         self.parts.embedder.load_state_dict(group("model"))
-        self.parts.loss.scaffold.load_state_dict(group("scaffold"))
+        saved = group("loss")
+        with torch.no_grad():
+            for name, parameter in self._of_the_loss_alone():
+                parameter.copy_(saved[name])
         checkpoints.restore_optimiser(self.optimiser, group("optimiser"))
 
 
-def _optimiser(modules: Iterable[nn.Module], settings: TrainConfig) -> torch.optim.Optimizer:
+def _optimiser(trained: nn.Module, settings: TrainConfig) -> torch.optim.Optimizer:
     """Adam; with a decay of weights, AdamW, which leaves biases, normalisations and curves alone."""
-    parameters = [p for module in modules for p in module.parameters() if p.requires_grad]
+    parameters = [p for p in trained.parameters() if p.requires_grad]
     decay = settings.weight_decay
     if not decay:
         return torch.optim.Adam(parameters, lr=settings.learning_rate, fused=True)

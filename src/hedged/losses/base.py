@@ -1,0 +1,160 @@
+"""What all losses share: they add up, they scale, and most are means over the pairs of a batch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from hedged.distributions import Distribution
+from hedged.errors import ShapeError, ValueRangeError
+from hedged.losses.pairs import PairSelection, pairs_of, summed_costs
+
+
+class LossParts(NamedTuple):
+    """A loss and what it is made of, each a scalar: total = w·positive + (1 − w)·negative + the weighted KL.
+
+    `positive` and `negative` are mean costs of the matching and of the other pairs, `kl` is the mean KL of an item.
+    """
+
+    total: Tensor
+    positive: Tensor
+    negative: Tensor
+    kl: Tensor
+
+
+class Loss(nn.Module, ABC):
+    """From a batch of distributions and its labels to one number to minimise.
+
+    Losses compose: `one + other` is their sum, `0.1 * one` a tenth of it. A loss owns what is learnt along with the
+    embedding, its match model among it: `loss.parameters()` is the one door. Where an embedder has the same match
+    model, `nn.ModuleList([embedder, loss]).parameters()` has every parameter once.
+    """
+
+    @property
+    @abstractmethod
+    def positive_weight(self) -> float:
+        """w, the weight of the matching pairs, in (0, 1). It can be set, to follow a `PositiveWeight` schedule."""
+
+    @positive_weight.setter
+    @abstractmethod
+    def positive_weight(self, value: float) -> None: ...
+
+    @abstractmethod
+    def parts(self, z: Distribution, labels: Tensor) -> LossParts:
+        """The loss of a batch and what it is made of.
+
+        Args:
+            z: B embeddings.
+            labels: Their classes, `(B,)`.
+        """
+
+    def forward(self, z: Distribution, labels: Tensor) -> Tensor:
+        """The loss of a batch, a scalar.
+
+        Args:
+            z: B embeddings.
+            labels: Their classes, `(B,)`.
+        """
+        return self.parts(z, labels).total
+
+    def __add__(self, other: Loss) -> Loss:
+        from hedged.losses.combined import Sum  # late: it is made of losses
+
+        return Sum(self, other)
+
+    def __rmul__(self, factor: float) -> Loss:
+        from hedged.losses.combined import Scaled
+
+        return Scaled(factor, self)
+
+
+class PairLoss(Loss, ABC):
+    """w · (mean cost of the matching pairs) + (1 − w) · (mean cost of the others), over pairs of distinct items."""
+
+    def __init__(self, positive_weight: float, pairs: PairSelection) -> None:
+        super().__init__()
+        self._positive_weight = _checked_weight(positive_weight)
+        self.pairs = pairs
+
+    @property
+    def positive_weight(self) -> float:
+        return self._positive_weight
+
+    @positive_weight.setter
+    def positive_weight(self, value: float) -> None:
+        self._positive_weight = _checked_weight(value)
+
+    @abstractmethod
+    def cost(self, z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:
+        """The cost of each pair, `(P,)`.
+
+        Args:
+            z1: The first embeddings of P pairs.
+            z2: The second ones.
+            match: Whether they match, `(P,)`.
+        """
+
+    def all_costs(self, z: Distribution, labels: Tensor) -> Tensor:
+        """The summed costs of all matching pairs of a batch and of all others, `(2,)`.
+
+        A loss that knows a faster way than pair by pair overrides this.
+
+        Args:
+            z: B embeddings.
+            labels: Their classes, `(B,)`.
+        """
+        return summed_costs(self.cost, z, labels)
+
+    def penalty(self, z: Distribution) -> tuple[float, Tensor]:
+        """What is added for each item, whatever the pairs: its weight, and its mean over the batch."""
+        return 0.0, torch.zeros((), dtype=z.dtype, device=z.device)
+
+    def parts(self, z: Distribution, labels: Tensor) -> LossParts:
+        _check_batch(z, labels)
+        positive, negative = self._mean_costs(z, labels)
+        weight, kl = self.penalty(z)
+        w = self.positive_weight
+        return LossParts(w * positive + (1 - w) * negative + weight * kl, positive, negative, kl)
+
+    def _mean_costs(self, z: Distribution, labels: Tensor) -> tuple[Tensor, Tensor]:
+        if self.pairs.takes_all:
+            _, classes, sizes = labels.unique(return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
+            matching = int((sizes * (sizes - 1)).sum()) // 2
+            positive, negative = self.all_costs(z, classes)
+            return positive / matching, negative / (len(z) * (len(z) - 1) // 2 - matching)
+        first, second, match = self.pairs.select(pairs_of(labels), z)
+        costs = self.cost(z.take(first), z.take(second), match)
+        return _mean_where(match, costs), _mean_where(~match, costs)
+
+
+def _mean_where(mask: Tensor, values: Tensor) -> Tensor:
+    return torch.where(mask, values, 0).sum() / mask.sum()
+
+
+def _checked_weight(weight: float) -> float:
+    if not 0 < weight < 1:
+        raise ValueRangeError(f"positive_weight must be between 0 and 1, got {weight}")
+    return weight
+
+
+def _check_batch(z: Distribution, labels: Tensor) -> None:
+    if not isinstance(z, Distribution) or not isinstance(labels, Tensor):
+        raise ShapeError(
+            f"a loss takes a distribution, such as Point(z), and a tensor of labels, "
+            f"got {type(z).__name__} and {type(labels).__name__}"
+        )
+    if len(z.batch_shape) != 1 or labels.shape != z.batch_shape:
+        raise ShapeError(
+            f"a loss takes a batch of B embeddings and B labels, got embeddings of batch shape "
+            f"{tuple(z.batch_shape)} and labels of shape {tuple(labels.shape)}"
+        )
+    classes = len(labels.unique())  # type: ignore[no-untyped-call]
+    for kind, present in (("matching", classes < len(z)), ("non-matching", classes > 1)):
+        if not present:
+            raise ValueRangeError(
+                f"this batch of {len(z)} has no {kind} pair, so its loss is undefined: draw at least two images of one "
+                "class and two classes a batch (hedged.data.TwoStream does)"
+            )

@@ -1,0 +1,100 @@
+"""Which pairs of a batch count: all of them, some that are drawn, or those that a rule of your own picks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import torch
+from torch import Tensor
+
+from hedged.distributions import Distribution
+from hedged.errors import ValueRangeError
+
+PairCost = Callable[[Distribution, Distribution, Tensor], Tensor]
+
+
+class BatchPairs(NamedTuple):
+    """Pairs of items of one batch: indices `first` < `second` and whether they match, each `(P,)`."""
+
+    first: Tensor
+    second: Tensor
+    match: Tensor
+
+
+class PairSelection(ABC):
+    """Which pairs of a batch count. A rule of your own may look at the embeddings, to keep hard pairs for instance."""
+
+    takes_all = False  # True lets a loss take its fastest way to the sum over all pairs
+
+    @abstractmethod
+    def select(self, pairs: BatchPairs, z: Distribution) -> BatchPairs:
+        """The pairs to keep.
+
+        Args:
+            pairs: All pairs of distinct items.
+            z: The embeddings of the batch.
+        """
+
+
+@final
+@dataclass(frozen=True)
+class AllPairs(PairSelection):
+    """All B(B − 1)/2 pairs of distinct items."""
+
+    takes_all = True
+
+    def select(self, pairs: BatchPairs, z: Distribution) -> BatchPairs:
+        return pairs
+
+
+@final
+@dataclass(frozen=True)
+class SampledPairs(PairSelection):
+    """Some matching and as many other pairs, drawn without replacement.
+
+    Args:
+        count: How many of each kind, at most.
+        generator: Where they are drawn from; torch's default generator if none is given.
+    """
+
+    count: int
+    generator: torch.Generator | None = None
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise ValueRangeError(f"count must be at least 1, got {self.count}")
+
+    def select(self, pairs: BatchPairs, z: Distribution) -> BatchPairs:
+        drawn = [self._draw(pairs.match), self._draw(~pairs.match)]
+        return BatchPairs(*(column[torch.cat(drawn)] for column in pairs))
+
+    def _draw(self, mask: Tensor) -> Tensor:
+        candidates = mask.nonzero().flatten()
+        order = torch.randperm(len(candidates), generator=self.generator)
+        return candidates[order[: self.count]]
+
+
+def summed_costs(cost: PairCost, z: Distribution, labels: Tensor) -> Tensor:
+    """The summed costs of all matching pairs of a batch and of all others, `(2,)`, pair by pair.
+
+    Args:
+        cost: The cost of each pair from the first embeddings, the second ones, and whether they match.
+        z: B embeddings.
+        labels: Their classes, `(B,)`.
+    """
+    first, second, match = pairs_of(labels)
+    costs = cost(z.take(first), z.take(second), match)
+    return torch.stack([torch.where(mask, costs, 0).sum() for mask in (match, ~match)])
+
+
+def pairs_of(labels: Tensor) -> BatchPairs:
+    """All pairs of distinct items of a batch.
+
+    Args:
+        labels: The classes of its items, `(B,)`.
+    """
+    first, second = torch.triu_indices(len(labels), len(labels), offset=1, device=labels.device)
+    return BatchPairs(first, second, labels[first] == labels[second])
