@@ -162,6 +162,14 @@ def test_the_readme_shows_what_was_measured_of_pets() -> None:
     assert cut > 0.2
 
 
+def test_the_readme_shows_how_fast_it_was() -> None:
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    ratios = {line["name"]: line["ratio"] for line in committed("benchmarks/benchmarks.json")}
+    faster = ratios["match_matrix, 10,000 × 10,000, D = 2: times as fast as eager Monte Carlo"]
+    step = ratios["training step, shallow-hidden, D = 2, batch 128, all pairs: hedged / point, C = 1"]
+    assert f"take 1/{faster:.0f} of the time of Monte Carlo; a training step costs {step:.2f} times" in readme
+
+
 def test_the_model_of_decided_dogs_is_made_by_the_command_beside_it() -> None:
     found = json.loads((ROOT / "results" / "decisions" / "dogs.json").read_text(encoding="utf-8"))
     overrides = re.findall(r"--set ([^ `]+)", RUNS["dogs"])
