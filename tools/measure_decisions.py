@@ -26,7 +26,7 @@ from hedged.cli._runs import load_run
 from hedged.data import build_ndigit, load_mnist
 from hedged.data.random import Purpose, keyed
 from hedged.errors import DataError
-from hedged.evaluation import embed_all
+from hedged.models import embed_all
 from hedged.training import build_data
 
 RESULTS = Path(__file__).parents[1] / "results" / "decisions"

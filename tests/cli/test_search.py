@@ -184,7 +184,14 @@ def test_images_and_tables_that_cannot_be_read_leave_no_store(
         "no-id.csv": "name,colour\nx,red\n", "ragged.csv": "id,colour\nx\n", "other.csv": "id,colour\nx,red\n",
         "twice.csv": f"id\n{images[0]}\n{images[0]}\n", "bad.jsonl": "[1]\n", "key.csv": f"id,a=b\n{images[0]},1\n",
     }  # fmt: skip
-    words = ("needs a column `id`", "more or fewer columns", "names none", "twice", "not an object", "cannot be a key")
+    words = (
+        "needs a column `id`",
+        "row 1 has 1 values",
+        "names none",
+        "twice",
+        "not an object",
+        "cannot be a key",
+    )
     for name, content in tables.items():
         (tmp_path / name).write_text(content)
     check_refused(hedged("index", "build", finished_run, path, bad), "bad.png", "cannot be read as an image")
@@ -192,6 +199,26 @@ def test_images_and_tables_that_cannot_be_read_leave_no_store(
         check_refused(hedged("index", "build", finished_run, path, *images, "--metadata", tmp_path / name), word)
     check_refused(hedged("index", "build", finished_run, path, *images, "--metadata", tmp_path / "no.csv"), "no.csv")
     assert not path.exists()
+
+
+def test_files_that_cannot_be_decoded_are_skipped_if_wanted(
+    hedged: Hedged, finished_run: Path, images: list[Path], tmp_path: Path
+) -> None:
+    bad, path = tmp_path / "bad.png", tmp_path / "b.db"
+    bad.write_text("no image")
+    build, skip = ("index", "build", finished_run, path, "--folder-labels"), ("--skip-broken", "--json")
+    check_refused(hedged(*build, bad, *skip), "bad.png")
+    assert not path.exists()
+    built = hedged(*build, images[0], bad, images[1], *skip)
+    assert json.loads(built.out)["added"] == 2
+    assert "skipped" in built.err
+    assert "bad.png" in built.err
+    added = json.loads(hedged("index", "add", finished_run, path, bad, images[2], *skip).out)
+    assert (added["added"], added["rows"]) == (1, 3)
+    for verb in ("search", "identify"):
+        check_refused(hedged(verb, finished_run, path, bad, images[0]), "bad.png")
+        found = json.loads(hedged(verb, finished_run, path, bad, images[0], *skip).out)
+        assert [one["image"] for one in found] == [str(images[0])]
 
 
 def test_metadata_from_jsonl(hedged: Hedged, finished_run: Path, images: list[Path], tmp_path: Path) -> None:

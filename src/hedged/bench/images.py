@@ -16,8 +16,7 @@ from hedged._parallel import cores
 from hedged.bench.timing import Line, side_by_side
 from hedged.data import Photos
 from hedged.data.photos.cache import decode_all
-from hedged.evaluation import embed_all
-from hedged.models import Architecture, Embedder, laid_out
+from hedged.models import Architecture, Embedder, embed_all, laid_out
 
 SIZES = ((640, 480), (128, 128))  # of the photos: as from a phone, made smaller; and cut out already
 SIDE, SEEN = 112, 96  # pixels a side that are cached, and that the network sees

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hedged.errors import MissingDependencyError, RunError
+from hedged.errors import RunError
 
 if TYPE_CHECKING:
     from hedged.distributions import Distribution
@@ -21,12 +21,9 @@ def check_layout(out: Path) -> None:
     if out.suffix not in ENDINGS:
         raise RunError(f"{out} does not end in .npz or .parquet, the kinds of file that can be written: rename it")
     if out.suffix == ".parquet":
-        try:
-            import pyarrow  # type: ignore[import-untyped]  # noqa: F401
-        except ImportError as error:
-            raise MissingDependencyError(
-                f"writing {out} needs pyarrow, which is not installed: pip install 'hedged[parquet]', or write .npz"
-            ) from error
+        from hedged.data.tables import require_pyarrow
+
+        require_pyarrow(f"writing {out}", instead="an .npz file")
 
 
 def columns_of(embedder: Embedder, z: Distribution, names: Sequence[str | Path]) -> dict[str, Any]:
@@ -64,7 +61,7 @@ def _write_npz(path: Path, columns: dict[str, Any]) -> None:
 def _write_parquet(path: Path, columns: dict[str, Any]) -> None:
     """The rows as columns of lists; the rest is metadata of the schema."""
     import numpy as np
-    import pyarrow as pa
+    import pyarrow as pa  # type: ignore[import-untyped]
     from pyarrow import parquet
 
     def column(values: Any) -> Any:

@@ -68,7 +68,8 @@ def ndigit(
     if there is a --holdout, and the test sets: instance, or seen, unseen and all. MNIST is found in the cache, else
     fetched; HEDGED_CACHE names another place for it.
     """
-    from hedged.cli._ndigit_files import write_index, write_preview
+    from hedged.cli._preview import write_preview
+    from hedged.data import write_index
 
     for path in (out, preview):
         refuse_overwriting(path, force)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hedged.cli._inputs import Images, SkipBroken, embedded_sound, inputs_of
 from hedged.cli._output import Json, examples, print_json, print_table
 from hedged.cli._runs import Model, load_embedder
-from hedged.cli._stores import Images, StoreName, Wheres, check_model, embedded, filters, inputs_of
+from hedged.cli._stores import StoreName, Wheres, check_model, filters
 
 if TYPE_CHECKING:
     from hedged.decisions import Decider
@@ -45,6 +46,7 @@ def identify(
     ] = 0.1,
     top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="Identities to tell for each image.")] = 3,
     where: Wheres = [],  # noqa: B006 - typer reads it, nobody writes it
+    skip_broken: SkipBroken = False,
     json: Json = False,
 ) -> None:
     """Tell of whom images are, or that they are of nobody in a store.
@@ -65,7 +67,7 @@ def identify(
     calibrated = decider.calibrator.log_odds if decider else None
     identifier = Identifier(gallery, _fusion(fusion, neighbours), none, calibrated)
     found: list[tuple[str, Identified]] = []
-    for some, z in embedded(embedder, inputs):
+    for some, z in embedded_sound(embedder, inputs, skip_broken):
         found += zip(some.ids, identifier.identify(z, top), strict=True)
     if json:
         print_json([_content(image, one, decider) for image, one in found])

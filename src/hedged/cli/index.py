@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hedged.cli._inputs import Images, Inputs, SkipBroken, embedded_sound, inputs_of, name_of
+from hedged.cli._metadata import Described, read_metadata
 from hedged.cli._output import Json, examples, print_json, print_table
 from hedged.cli._runs import Model, load_embedder
-from hedged.cli._stores import Images, Inputs, StoreName, Wheres, check_model, embedded, filters, inputs_of, name_of
-from hedged.cli._tables import Told, read_table
+from hedged.cli._stores import StoreName, Wheres, check_model, filters
 from hedged.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ FolderLabels = Annotated[
 Metadata = Annotated[
     Path | None,
     typer.Option(
-        "--metadata", metavar="F", help="A .csv or .jsonl with columns id (the image), label, and any others."
+        "--metadata", metavar="F", help="A .csv, .jsonl or .parquet with columns id (the image), label, and any others."
     ),
 ]
 
@@ -59,6 +60,7 @@ def build(
     images: Images,
     folder_labels: FolderLabels = False,
     metadata: Metadata = None,
+    skip_broken: SkipBroken = False,
     first_stage: Annotated[
         Stage, typer.Option("--first-stage", help="exact looks at all means; hnsw and ivf are quicker, and miss some.")
     ] = Stage.EXACT,
@@ -73,17 +75,19 @@ def build(
     refuse_existing(location)
     embedder = load_embedder(run)
     inputs = inputs_of(embedder, images)
-    told = _told(inputs, metadata)
+    described = _described(inputs, metadata)
     store: Store | None = None
+    done = 0
     try:
-        for some, z in embedded(embedder, inputs):
-            rows = _rows(embedder, some, z, told, folder_labels)
+        for some, z in embedded_sound(embedder, inputs, skip_broken):
+            rows = _rows(embedder, some, z, described, folder_labels)
             if store is None:  # only now: what cannot be read leaves no empty store behind
                 store = create_store(location, Header.of(embedder))
             store.add(rows)
-        assert store is not None  # there is at least one input
+            done += len(rows)
+        assert store is not None  # there is at least one input that can be read
         open_index(store, Plan(first_stage.value)).keep()
-        _report(store, f"stored {len(inputs.ids):,} embeddings in {store.name}", {"added": len(inputs.ids)}, json)
+        _report(store, f"stored {done:,} embeddings in {store.name}", {"added": done}, json)
     finally:
         if store is not None:
             store.close()
@@ -107,6 +111,7 @@ def add(
     images: Images,
     folder_labels: FolderLabels = False,
     metadata: Metadata = None,
+    skip_broken: SkipBroken = False,
     replace: Annotated[bool, typer.Option("--replace", help="Replace rows whose ids are there already.")] = False,
     json: Json = False,
 ) -> None:
@@ -115,12 +120,12 @@ def add(
 
     embedder = load_embedder(run)
     inputs = inputs_of(embedder, images)
-    told = _told(inputs, metadata)
+    described = _described(inputs, metadata)
     with open_store(location) as store:
         check_model(store, embedder)
         done = 0
-        for some, z in embedded(embedder, inputs):
-            rows = _rows(embedder, some, z, told, folder_labels)
+        for some, z in embedded_sound(embedder, inputs, skip_broken):
+            rows = _rows(embedder, some, z, described, folder_labels)
             (store.upsert if replace else store.add)(rows)
             done += len(rows)
         _report(store, f"added {done:,} embeddings to {store.name}", {"added": done}, json)
@@ -178,29 +183,30 @@ def _cell(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _told(inputs: Inputs, metadata: Path | None) -> dict[str, Told]:
+def _described(inputs: Inputs, metadata: Path | None) -> dict[str, Described]:
     """What a table says of the inputs."""
-    told = read_table(metadata) if metadata else {}
-    if metadata and not told.keys() & set(inputs.ids):
-        raise DataError(f"{metadata} names none of these inputs: its ids are such as {inputs.ids[0]}")
-    return told
+    described = read_metadata(metadata) if metadata else {}
+    if metadata and not described.keys() & set(inputs.ids):
+        raise DataError(f"{metadata} names none of these inputs: its ids must be such as {inputs.ids[0]}")
+    return described
 
 
-def _rows(embedder: Embedder, inputs: Inputs, z: Distribution, told: dict[str, Told], by_folder: bool) -> Rows:
+def _rows(
+    embedder: Embedder, inputs: Inputs, z: Distribution, described: dict[str, Described], by_folder: bool
+) -> Rows:
     from hedged.search import Rows
 
-    nothing = Told(None, {})
+    of_each = [described.get(name, Described(None, {})) for name in inputs.ids]
     folders = _folders(inputs) if by_folder else [None] * len(inputs.ids)
-    labels = [told.get(name, nothing).label or folder for name, folder in zip(inputs.ids, folders, strict=True)]
-    metadata = [told.get(name, nothing).metadata for name in inputs.ids]
-    return Rows(inputs.ids, z, embedder.fingerprint(), labels, metadata)
+    labels = [known.label or folder for known, folder in zip(of_each, folders, strict=True)]
+    return Rows(inputs.ids, z, embedder.fingerprint(), labels, [known.metadata for known in of_each])
 
 
 def _folders(inputs: Inputs) -> list[str]:
     """The names of the folders that images are in."""
-    if not isinstance(inputs.items, list):
+    if inputs.vectors is not None:
         raise ConfigError("vectors are in no folders: give their labels by a table, --metadata F")
-    return [name_of(Path(path.resolve().parent.name)) for path in inputs.items]
+    return [name_of(Path(path.resolve().parent.name)) for path in inputs.paths]
 
 
 def _report(store: Store, words: str, numbers: dict[str, int], as_json: bool) -> None:

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from hedged.cli._decisions import answer_as_json, answer_as_rows
+from hedged.cli._inputs import read_row, takes_vectors
 from hedged.cli._output import Json, examples, print_json, print_table
 from hedged.cli._runs import Model, load_embedder
-from hedged.cli._vectors import read_row, takes_vectors
 
 EXAMPLES = examples(
     "hedged match runs/demo a.png b.png",

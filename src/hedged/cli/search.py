@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hedged.cli._decisions import answer_as_json
+from hedged.cli._inputs import Images, SkipBroken, embedded_sound, inputs_of
 from hedged.cli._output import Json, examples, print_json, print_table
 from hedged.cli._runs import Model, load_embedder
 from hedged.cli._stores import (
     EF_SEARCH,
     CandidateCount,
     EfSearch,
-    Images,
     StoreName,
     Wheres,
     check_model,
-    embedded,
     filters,
-    inputs_of,
 )
 
 if TYPE_CHECKING:
@@ -40,6 +38,7 @@ def search(
     where: Wheres = [],  # noqa: B006 - typer reads it, nobody writes it
     candidates: CandidateCount = None,
     ef_search: EfSearch = EF_SEARCH,
+    skip_broken: SkipBroken = False,
     json: Json = False,
 ) -> None:
     """Find the rows of a store that match images best.
@@ -58,7 +57,7 @@ def search(
     with open_store(location) as store:
         check_model(store, embedder)
         index = open_index(store, ef_search=ef_search)
-        for some, z in embedded(embedder, inputs):
+        for some, z in embedded_sound(embedder, inputs, skip_broken):
             found += zip(some.ids, index.search(z, k, filters(where), candidates), strict=True)
         index.keep()
     if json:

@@ -15,6 +15,7 @@ from hedged.data.ndigit.config import NDigitConfig as NDigitConfig
 from hedged.data.ndigit.dataset import NDigit as NDigit
 from hedged.data.ndigit.dataset import build_ndigit as build_ndigit
 from hedged.data.ndigit.index_file import read_index as read_index
+from hedged.data.ndigit.index_file import write_index as write_index
 from hedged.data.ndigit.mnist import Digits as Digits
 from hedged.data.ndigit.mnist import load_mnist as load_mnist
 from hedged.data.ndigit.mnist import offline_digits as offline_digits

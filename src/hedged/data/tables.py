@@ -1,41 +1,102 @@
-"""Tables of text: CSV, or Parquet where pyarrow is installed."""
+"""Tables that users give: CSV and JSON lines, and Parquet where pyarrow is installed. Every reader of them is here."""
 
 from __future__ import annotations
 
 import csv
+import json
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 from hedged.errors import DataError, MissingDependencyError
 
 
-def read_table(path: Path) -> dict[str, list[str]]:
-    """The columns of a .csv or .parquet file by name, in small letters, their values as text."""
-    columns = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
+def read_columns(path: Path) -> dict[str, list[str]]:
+    """The columns of a .csv or .parquet file by name, in lower case, their values as text.
+
+    Args:
+        path: the file.
+    """
+    if path.suffix.lower() == ".parquet":
+        table = read_parquet(path, instead="a .csv file")
+        columns = {name: ["" if v is None else str(v) for v in table[name].to_pylist()] for name in table.column_names}
+    else:
+        header, rows = _read_csv(path)
+        columns = {name: [row[i] for row in rows] for i, name in enumerate(header)}
     return {name.strip().lower(): values for name, values in columns.items()}
 
 
-def _read_csv(path: Path) -> dict[str, list[str]]:
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """The rows of a .csv (values are text), .jsonl or .parquet file (values of any type), each by name of the column.
+
+    Args:
+        path: the file.
+    """
+    if path.suffix.lower() == ".parquet":
+        records: list[dict[str, Any]] = read_parquet(path, instead="a .csv file").to_pylist()
+        return records
+    if path.suffix.lower() == ".jsonl":
+        return _read_jsonl(path)
+    header, rows = _read_csv(path)
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def read_parquet(path: Path, instead: str, columns: Collection[str] | None = None) -> Any:
+    """The `pyarrow.Table` in a Parquet file.
+
+    Args:
+        path: the file.
+        instead: a kind of file that needs no pyarrow, for the message that it is missing.
+        columns: names of the columns to read, as far as they are there; all by default.
+    """
+    require_pyarrow(f"reading {path}", instead)
+    import pyarrow  # type: ignore[import-untyped]
+    from pyarrow import parquet
+
+    try:
+        names = [name for name in parquet.read_schema(path).names if columns is None or name in columns]
+        return parquet.read_table(path, columns=names)
+    except FileNotFoundError as error:
+        raise DataError(f"there is no file {path}: check the path") from error
+    except (OSError, pyarrow.ArrowException) as error:
+        raise DataError(f"{path} cannot be read as Parquet ({str(error).splitlines()[0]}): write it again") from error
+
+
+def require_pyarrow(task: str, instead: str) -> None:
+    """Refuse to go on without pyarrow.
+
+    Args:
+        task: what needs it: "reading photos.parquet".
+        instead: a kind of file that does not.
+    """
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{task} needs pyarrow, which is not installed: pip install 'hedged[parquet]', or use {instead}"
+        ) from error
+
+
+def _read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Header and rows, without blank lines and without blanks around values."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            header, *rows = [row for row in csv.reader(file) if row] or [[]]
+            header, *rows = [[value.strip() for value in row] for row in csv.reader(file, strict=True) if row] or [[]]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path} cannot be read as CSV ({error})") from error
     uneven = [i for i, row in enumerate(rows, 1) if len(row) != len(header)]
     if uneven:
         raise DataError(f"{path}: row {uneven[0]} has {len(rows[uneven[0] - 1])} values, the header {len(header)}")
-    return {name: [row[i].strip() for row in rows] for i, name in enumerate(header)}
+    return header, rows
 
 
-def _read_parquet(path: Path) -> dict[str, list[str]]:
+def _read_jsonl(path: Path) -> list[dict[str, Any]]:
     try:
-        import pyarrow  # type: ignore[import-untyped]
-        from pyarrow import parquet
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"reading {path} needs pyarrow, which is not installed: pip install 'hedged[parquet]', or use a .csv file"
-        ) from error
-    try:
-        table = parquet.read_table(path)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise DataError(f"{path} cannot be read as Parquet ({error})") from error
-    return {name: ["" if v is None else str(v) for v in table[name].to_pylist()] for name in table.column_names}
+        with path.open(encoding="utf-8") as file:
+            records = [json.loads(line) for line in filter(str.strip, file)]
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise DataError(f"{path} cannot be read as JSON lines ({error})") from error
+    for number, record in enumerate(records, 1):
+        if not isinstance(record, dict):
+            raise DataError(f"{path}: record {number} is {record!r}, not an object")
+    return records

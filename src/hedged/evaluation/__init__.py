@@ -5,7 +5,6 @@ from hedged.evaluation.evaluation import GRID as GRID
 from hedged.evaluation.evaluation import Array as Array
 from hedged.evaluation.evaluation import Condition as Condition
 from hedged.evaluation.evaluation import Evaluation as Evaluation
-from hedged.evaluation.evaluation import embed_all as embed_all
 from hedged.evaluation.evaluation import match_scores as match_scores
 from hedged.evaluation.verification import EVEN_ODDS as EVEN_ODDS
 from hedged.evaluation.verification import Decisions as Decisions

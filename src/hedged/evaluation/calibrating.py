@@ -12,9 +12,9 @@ from hedged._files import write_atomically
 from hedged.data import Dataset, PairList
 from hedged.decisions import Calibration, Quality, ScoredPairs, identities_of_list
 from hedged.evaluation import decide_listed
-from hedged.evaluation.evaluation import Condition, embed_all, match_scores
+from hedged.evaluation.evaluation import Condition, match_scores
 from hedged.metrics import balanced_pairs
-from hedged.models import Embedder
+from hedged.models import Embedder, embed_all
 from hedged.plots.reliability import Diagram, reliability_figure
 from hedged.training import Config, build_data
 

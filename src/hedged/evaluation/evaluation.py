@@ -10,10 +10,9 @@ from typing import Any, Literal, final
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from hedged.data import Dataset
-from hedged.distributions import Distribution, concatenate
+from hedged.distributions import Distribution
 from hedged.errors import DataError
 from hedged.match import MatchModel, best_matches, match_logit, self_mismatch
 from hedged.metrics import (
@@ -30,20 +29,13 @@ from hedged.metrics import (
     twin_order,
     uncertainty_auroc,
 )
-from hedged.models import Embedder
+from hedged.models import Embedder, embed_all
 
 Condition = Literal["clean", "corrupt"]
 CONDITIONS: tuple[Condition, ...] = ("clean", "corrupt")
 # Gallery and probe, as the paper combines them: never both corrupt.
 GRID: tuple[tuple[Condition, Condition], ...] = (("clean", "clean"), ("clean", "corrupt"), ("corrupt", "clean"))
 Array = NDArray[np.float64]
-SOME = 2_048  # images, whole batches of which are embedded at a time
-
-
-def embed_all(embedder: Embedder, images: Callable[[Tensor], Tensor], count: int) -> Distribution:
-    """The embeddings of `count` images, of which only some are in memory at a time: `images(index)` has those asked."""
-    parts = torch.split(torch.arange(count), SOME)
-    return concatenate([embedder.embed(images(index)) for index in parts])
 
 
 def match_scores(pairs: Pairs, z: Distribution, model: MatchModel) -> Array:

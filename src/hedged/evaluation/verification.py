@@ -15,7 +15,7 @@ from hedged.data import PairList, Photos
 from hedged.data.config import Broken
 from hedged.data.photos.cache import decode_all, report_broken
 from hedged.errors import DataError
-from hedged.evaluation.evaluation import Condition, Evaluation, embed_all, match_scores
+from hedged.evaluation.evaluation import Condition, Evaluation, match_scores
 from hedged.metrics import (
     Pairs,
     RejectCurve,
@@ -29,7 +29,7 @@ from hedged.metrics import (
     random_pairs,
     roc_auc,
 )
-from hedged.models import Embedder
+from hedged.models import Embedder, embed_all
 
 Array = NDArray[np.float64]
 MOST_PAIRS = 2_000_000  # more are drawn at random

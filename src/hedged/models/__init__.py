@@ -10,6 +10,8 @@ from hedged.models.heads import GaussianHead as GaussianHead
 from hedged.models.heads import Head as Head
 from hedged.models.heads import MixtureHead as MixtureHead
 from hedged.models.heads import PointHead as PointHead
+from hedged.models.many import embed_all as embed_all
+from hedged.models.many import embed_chunks as embed_chunks
 from hedged.models.views import Mirrored as Mirrored
 from hedged.models.views import OneView as OneView
 from hedged.models.views import Views as Views

@@ -10,7 +10,8 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from hedged.errors import DataError, MissingDependencyError
+from hedged.data.tables import read_parquet
+from hedged.errors import DataError
 
 Vectors = NDArray[np.float32]
 Words = NDArray[np.str_]
@@ -81,15 +82,11 @@ def _npz(path: Path) -> dict[str, Any]:
 
 
 def _parquet(path: Path) -> dict[str, Any]:
-    try:
-        from pyarrow import parquet  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"reading {path} needs pyarrow, which is not installed: pip install 'hedged[parquet]', or use .npz"
-        ) from error
-    names = [name for name in parquet.read_schema(path).names if name in KNOWN]
-    table = parquet.read_table(path, columns=names)
-    return {name: _rows_of_lists(table[name], path) if name in VECTORS else table[name].to_pylist() for name in names}
+    table = read_parquet(path, instead="an .npz file", columns=KNOWN)
+    return {
+        name: _rows_of_lists(table[name], path) if name in VECTORS else table[name].to_pylist()
+        for name in table.column_names
+    }
 
 
 def _rows_of_lists(column: Any, path: Path) -> NDArray[Any]:

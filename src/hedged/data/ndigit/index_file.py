@@ -1,4 +1,7 @@
-"""The index files of google/n-digit-mnist: which digits make up the images of its four standard sets."""
+"""The index files of google/n-digit-mnist: which digits make up the images of its four standard sets.
+
+A file holds `image_ids` (classes, samples, N), the `chosen_numbers` (classes,) and `sample_per_number`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from hedged._files import make_folder, write_atomically
 from hedged.data.ndigit.dataset import NDigit
 from hedged.data.ndigit.mnist import Digits
 from hedged.errors import DataError
@@ -21,9 +25,11 @@ NAMES = ("image_ids", "chosen_numbers", "sample_per_number")
 
 
 def read_index(path: Path, digits: Digits) -> NDigit:
-    """The images that an index file of google/n-digit-mnist names, in its order.
+    """The images that an index file names, in its order.
 
-    The file holds `image_ids` (classes, samples, N), the `chosen_numbers` (classes,) and `sample_per_number`.
+    Args:
+        path: the file.
+        digits: the part of MNIST, training or test, whose images it counts through.
     """
     try:
         with path.open("rb") as file:
@@ -51,3 +57,31 @@ def _checked_index(ids: Array, numbers: Array, samples: Array, digits: Digits) -
             "were these digits the training part and the file for the test part, or the other way round?"
         )
     return images
+
+
+def write_index(path: Path, images: NDigit) -> None:
+    """Write the index file of a set whose classes are of one size.
+
+    Args:
+        path: an .npz file.
+        images: the set.
+    """
+    if path.suffix != ".npz":
+        raise DataError(f"an index file ends in .npz, got {path}: rename it")
+    samples = len(images) // images.n_classes
+    labels = images.labels[: samples * images.n_classes].view(images.n_classes, samples)
+    if labels.numel() != len(images) or (labels != labels[:, :1]).any():
+        raise DataError(
+            "the classes of this part differ in size, which an index file cannot hold: write its parts on their own, "
+            "such as --part seen and --part unseen"
+        )
+    ids = images.image_ids.view(images.n_classes, samples, -1).numpy()
+
+    def write(part: Path) -> None:
+        with part.open("wb") as file:
+            np.savez_compressed(
+                file, image_ids=ids, chosen_numbers=labels[:, 0].numpy(), sample_per_number=np.array(samples)
+            )
+
+    make_folder(path.parent)
+    write_atomically(path, write)

@@ -9,7 +9,7 @@ from typing import final
 
 from hedged.data.decode import image_suffixes
 from hedged.data.splits import compile_pattern
-from hedged.data.tables import read_table
+from hedged.data.tables import read_columns
 from hedged.errors import DataError
 
 FOLDER = "folder"  # the rule that a photo shows whom its folder is named after
@@ -70,7 +70,7 @@ def _from_folder(root: Path, rule: str) -> Listing:
 
 
 def _from_table(path: Path) -> Listing:
-    columns = read_table(path)
+    columns = read_columns(path)
     missing = [name for name in ("path", "label") if name not in columns]
     if missing:
         raise DataError(f"{path} has no column {' and no column '.join(missing)}; it has {', '.join(columns)}")

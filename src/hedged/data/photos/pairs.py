@@ -10,7 +10,7 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from hedged.data.tables import read_table
+from hedged.data.tables import read_columns
 from hedged.errors import DataError
 
 TABLES = (".csv", ".parquet")
@@ -62,7 +62,7 @@ def read_pairs(file: Path, images: Path | None = None) -> PairList:
 
 
 def _from_table(file: Path, root: Path) -> list[_Row]:
-    columns = {name.replace("_", "").lower(): values for name, values in read_table(file).items()}
+    columns = {name.replace("_", "").lower(): values for name, values in read_columns(file).items()}
     missing = [name for name in ("pathA", "pathB", "same") if name.lower() not in columns]
     if missing:
         raise DataError(f"{file} has no column {missing[0]}; a list of pairs has pathA, pathB and same")

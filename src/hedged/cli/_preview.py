@@ -1,4 +1,4 @@
-"""An N-digit set as files: the index arrays of google/n-digit-mnist, and a picture."""
+"""`hedged data ndigit --preview`: an N-digit set as a picture."""
 
 from __future__ import annotations
 
@@ -15,29 +15,6 @@ if TYPE_CHECKING:
     from hedged.data import NDigit
 
 COLUMNS, PAIRS, GAP, ZOOM = 10, 8, 4, 2  # of the contact sheet: images of a row, rows of pairs, pixels
-
-
-def write_index(path: Path, images: NDigit) -> None:
-    """Write `image_ids` (classes, samples, N), `chosen_numbers` (classes,) and `sample_per_number`."""
-    if path.suffix != ".npz":
-        raise DataError(f"an index file ends in .npz, got {path}: rename it")
-    samples = len(images) // images.n_classes
-    labels = images.labels[: samples * images.n_classes].view(images.n_classes, samples)
-    if labels.numel() != len(images) or (labels != labels[:, :1]).any():
-        raise DataError(
-            "the classes of this part differ in size, which an index file cannot hold: write its parts on their own, "
-            "such as --part seen and --part unseen"
-        )
-    ids = images.image_ids.view(images.n_classes, samples, -1).numpy()
-
-    def write(part: Path) -> None:
-        with part.open("wb") as file:
-            np.savez_compressed(
-                file, image_ids=ids, chosen_numbers=labels[:, 0].numpy(), sample_per_number=np.array(samples)
-            )
-
-    make_folder(path.parent)
-    write_atomically(path, write)
 
 
 def write_preview(path: Path, images: NDigit, seed: int) -> None:
