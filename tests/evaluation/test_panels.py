@@ -10,7 +10,6 @@ from PIL import Image
 from hedged.evaluation import CONDITIONS
 from hedged.evaluation.images import images_of
 from hedged.evaluation.report.certainty import SHOWN, _ends
-from hedged.evaluation.report.markup import escape
 from hedged.evaluation.report.pairs import EXCEPTIONS, _choose
 from hedged.evaluation.report.panel import CSS_DPI, SHARPNESS, Panel
 from hedged.evaluation.space import Space
@@ -25,7 +24,8 @@ def test_a_panel_is_as_large_as_it_says_and_transparent() -> None:
     image = Image.open(BytesIO(panel.png()))
     assert image.size == (round(4.6 * CSS_DPI * SHARPNESS), 3 * CSS_DPI * SHARPNESS)
     assert np.asarray(image)[0, 0, 3] == 0
-    assert escape("η < 1") in panel.html("a line")
+    chart = panel.chart("a line")
+    assert (chart.title, chart.alt, chart.width, chart.height) == ("η < 1", "a line", 460, 300)
 
 
 def test_both_panels_show_all_clouds(evaluate: Evaluate) -> None:

@@ -28,6 +28,8 @@ class Page(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.images: list[str] = []
+        self.alts: list[str] = []
+        self.attributes: set[str] = set()
         self.addresses: list[str] = []
         self.sections: list[str] = []
         self.text = ""
@@ -38,8 +40,10 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
+        self.attributes |= values.keys()
         if tag == "img":
             assert values["alt"]
+            self.alts.append(values["alt"])
             self.images.append(values["src"])
         self.addresses += [values[name] for name in ("src", "href", "srcset", "action", "poster") if name in values]
         if tag == "section":
@@ -122,6 +126,22 @@ def test_settings_are_shown_after_the_facts_and_escaped(evaluate: Evaluate, tmp_
     assert '1e-4 & "x" $style' in page.text
     assert "<script>alert(1)</script>" in page.text  # as text: Page would have met an element otherwise
     assert "shallow-hidden" not in page.text  # a fact of the same name gives way
+
+
+def test_names_of_classes_come_from_outside_and_are_escaped(
+    evaluate: Evaluate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluation = evaluate()
+    name = """<script>alert("1")</script>' onerror='x"""
+    monkeypatch.setattr(type(evaluation.data), "name", lambda data, label: f"{name}{label}")
+    monkeypatch.setattr(type(evaluation.data), "subject", property(lambda data: "<i>thing"))
+    page = page_of(evaluation, tmp_path)
+    assert "<script" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert f"reads {name}" in page.text
+    assert f" = {name}" in page.text  # of a pair
+    assert "the same <i>thing" in page.text
+    assert any(alt.startswith(f"clean image of {name}") for alt in page.alts)
+    assert "onerror" not in page.attributes
 
 
 def test_a_headline_given_is_the_one_shown(evaluate: Evaluate, tmp_path: Path) -> None:

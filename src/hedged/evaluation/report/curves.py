@@ -1,75 +1,85 @@
-"""Uncertainty against performance, drawn: the curves of the paper's figure 5."""
+"""The section on uncertainty against performance: the curves of the paper's figure 5, drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from hedged.evaluation.curves import Curves
-from hedged.evaluation.report.markup import Section, grid, note
 from hedged.evaluation.report.panel import Panel
+from hedged.evaluation.report.section import Chart, Note, Section
 from hedged.metrics import UncertaintyCurve
-from hedged.plots.style import COLOURS, FAINT, INK, MARKERS
+from hedged.plots.curves import draw_bins
+from hedged.plots.style import COLOURS, INK, MARKERS, SCREEN, grid
 
 
 def curves_section(curves: Curves) -> Section:
-    lead = (
-        "Sort by uncertainty into 20 bins of equal size and measure each bin. If η knows what the model does not know, "
-        "the lines fall from left to right. Kendall’s <i>τ</i> is 1 for a line that falls at every step and near 0 for "
-        "an η that tells nothing."
-    )
-    panels = [
-        _ap_panel(curves) if curves.ap else note(curves.why_no_ap),
-        _knn_panel(curves) if curves.knn else note(curves.why_no_knn),
+    """Performance in 20 bins of η, or why it is missing.
+
+    Args:
+        curves: What was measured.
+    """
+    charts = [
+        _ap_chart(curves) if curves.ap else Note(curves.why_no_ap),
+        _knn_chart(curves) if curves.knn else Note(curves.why_no_knn),
     ]
-    return Section("curves", "Uncertainty against accuracy", lead, grid(panels, "charts"))
+    return Section("curves.html", {"charts": charts})
 
 
-def _ap_panel(curves: Curves) -> str:
+def _ap_chart(curves: Curves) -> Chart:
     panel = Panel("Verification: average precision of random pairs", height=3.6)
     for condition, curve in curves.ap.items():
-        draw_line(panel, curve, f"{condition} images", COLOURS[condition], MARKERS[condition])
+        draw_curve(panel, curve, f"{condition} images", COLOURS[condition], MARKERS[condition])
     finish_bins(panel, "bins of pairs, by mean η", "average precision")
-    return panel.html(_alt("Average precision", {f"{c} images": curve for c, curve in curves.ap.items()}))
+    return panel.chart(_alt("Average precision", {f"{c} images": curve for c, curve in curves.ap.items()}))
 
 
-def _knn_panel(curves: Curves) -> str:
+def _knn_chart(curves: Curves) -> Chart:
     panel = Panel("Identification: by the majority of the neighbours", height=3.6)
     named = {f"clean among {gallery}": curve for gallery, curve in curves.knn.items()}
     for (gallery, curve), name in zip(curves.knn.items(), named, strict=True):
-        draw_line(panel, curve, name, COLOURS[gallery], MARKERS[gallery])
+        draw_curve(panel, curve, name, COLOURS[gallery], MARKERS[gallery])
     if curves.corrupt_probes:
         named["corrupt among clean"] = curves.corrupt_probes
-        draw_line(panel, curves.corrupt_probes, "corrupt among clean", INK, "^", hollow=True)
+        draw_curve(panel, curves.corrupt_probes, "corrupt among clean", INK, "^", hollow=True)
     finish_bins(panel, "bins of images to identify, by η", "share identified")
-    return panel.html(_alt("Share identified", named))
+    return panel.chart(_alt("Share identified", named))
 
 
-def draw_line(panel: Panel, curve: UncertaintyCurve, name: str, colour: str, marker: str, hollow: bool = False) -> None:
-    """Performance by bin, with its τ in the key."""
-    bins = np.arange(1, len(curve.performance) + 1)
-    panel.axes.plot(
-        bins, curve.performance, marker=marker, markersize=4.2, linewidth=1.5, color=colour, clip_on=False,
-        markerfacecolor="white" if hollow else colour, label=f"{name}   τ = {_signed(curve.kendall)}",
-    )  # fmt: skip
+def draw_curve(
+    panel: Panel, curve: UncertaintyCurve, name: str, colour: str, marker: str, hollow: bool = False
+) -> None:
+    """Draw performance by bin, with its τ in the key.
+
+    Args:
+        panel: The chart.
+        curve: What was measured.
+        name: Its name in the key.
+        colour: Of the line.
+        marker: As matplotlib names it.
+        hollow: Whether markers are white inside.
+    """
+    tau = f"{curve.kendall:.2f}".replace("-", "−")
+    draw_bins(panel.axes, curve.performance, colour, marker, SCREEN, f"{name}   τ = {tau}", hollow)
 
 
 def finish_bins(panel: Panel, x: str, y: str, lowest: float = 0.0) -> None:
-    """Axes for 20 bins, from most to least certain."""
+    """Give a chart axes for 20 bins, from most to least certain, and its key.
+
+    Args:
+        panel: The chart.
+        x: What is in the bins.
+        y: What was measured of them.
+        lowest: Where the vertical axis begins.
+    """
     axes = panel.axes
     axes.set_ylim(lowest, 1)
     axes.set_xlim(0.4, 20.6)
     axes.set_xticks([1, 20], ["1\nmost certain", "20\nleast certain"])
     axes.get_xticklabels()[0].set_horizontalalignment("left")
     axes.get_xticklabels()[1].set_horizontalalignment("right")
-    axes.grid(axis="y", color=FAINT, linewidth=0.6)
+    grid(axes)
     panel.label(x, y)
     panel.legend()
-
-
-def _signed(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")
 
 
 def _alt(what: str, curves: Mapping[str, UncertaintyCurve]) -> str:

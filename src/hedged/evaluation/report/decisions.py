@@ -7,30 +7,29 @@ from numpy.typing import NDArray
 from sklearn.metrics import precision_recall_curve, roc_curve  # type: ignore[import-untyped]
 
 from hedged.evaluation import Decisions
-from hedged.evaluation.report.curves import draw_line, finish_bins
-from hedged.evaluation.report.markup import Section, grid, note
+from hedged.evaluation.report.curves import draw_curve, finish_bins
 from hedged.evaluation.report.panel import Panel
+from hedged.evaluation.report.section import Chart, Note, Section
 from hedged.metrics import average_precision, equal_count_bins, roc_auc
-from hedged.plots.style import COLOURS, FAINT, INK, MUTED
+from hedged.plots.style import COLOURS, FAINT, INK, MUTED, grid
 
 BINS, STEPS = 20, 60
 POINTS = 2_000  # of a line in a chart: more would not be seen
 
 
 def decisions_section(decisions: Decisions) -> Section:
-    pairs = decisions.pairs
-    lead = (
-        f"{len(pairs):,} pairs of clean images, {pairs.matches.sum():,} of them matches. A pair is taken for the same "
-        f"where its log-odds reach {decisions.threshold:.2f}, chosen on {decisions.chosen_on}: that tells "
-        f"<b>{decisions.balanced_accuracy:.1%}</b> right, matches and others counting the same."
-    )
-    panels = [_roc(decisions), _precision_recall(decisions)]
+    """What one threshold gets right, in a sentence and in charts.
+
+    Args:
+        decisions: Pairs with their scores, and the threshold.
+    """
+    charts: list[Chart | Note] = [_roc(decisions), _precision_recall(decisions)]
     if np.ptp(decisions.uncertainty):
-        panels += [_densities(decisions), _bins(decisions), _rejects(decisions)]
-    return Section("decisions", "Same or not?", lead, grid(panels, "charts"))
+        charts += [_densities(decisions), _bins(decisions), _rejects(decisions)]
+    return Section("decisions.html", {"decisions": decisions, "charts": charts})
 
 
-def _roc(decisions: Decisions) -> str:
+def _roc(decisions: Decisions) -> Chart:
     matches, scores = decisions.pairs.matches, decisions.scores
     false, true, _ = roc_curve(matches, scores)
     area, panel = roc_auc(scores, matches), Panel("ROC: matches found against others let through", height=3.6)
@@ -41,20 +40,20 @@ def _roc(decisions: Decisions) -> str:
         accepted[~matches].mean(), accepted[matches].mean(), "o", color=INK, markersize=5, label="the threshold",
     )  # fmt: skip
     _square(panel, "others taken for a match", "matches found")
-    return panel.html(f"ROC curve with an area of {area:.3f} below it")
+    return panel.chart(f"ROC curve with an area of {area:.3f} below it")
 
 
-def _precision_recall(decisions: Decisions) -> str:
+def _precision_recall(decisions: Decisions) -> Chart:
     matches, scores = decisions.pairs.matches, decisions.scores
     precision, recall, _ = precision_recall_curve(matches, scores)
     ap, panel = average_precision(scores, matches), Panel("Precision against recall, over all pairs", height=3.6)
     panel.axes.axhline(matches.mean(), color=FAINT, linewidth=1)
     panel.axes.plot(*_thinned(recall, precision), color=COLOURS["clean"], linewidth=1.6, label=f"AP {ap:.3f}")
     _square(panel, "matches found", "share of matches among the found")
-    return panel.html(f"Precision against recall, with an average precision of {ap:.3f}")
+    return panel.chart(f"Precision against recall, with an average precision of {ap:.3f}")
 
 
-def _densities(decisions: Decisions) -> str:
+def _densities(decisions: Decisions) -> Chart:
     """How the scores of matches and of others lie, where η is lowest and where it is highest."""
     eta = (decisions.uncertainty[decisions.pairs.first] + decisions.uncertainty[decisions.pairs.second]) / 2
     bins = equal_count_bins(eta, BINS)
@@ -70,7 +69,7 @@ def _densities(decisions: Decisions) -> str:
     panel.axes.set_yticks([])
     panel.label("log-odds of a match", "density")
     panel.legend()
-    return panel.html("Densities of match scores: apart where η is lowest, overlapping more where it is highest")
+    return panel.chart("Densities of match scores: apart where η is lowest, overlapping more where it is highest")
 
 
 def _density(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -79,32 +78,34 @@ def _density(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray
     return counts / max(len(values), 1)
 
 
-def _bins(decisions: Decisions) -> str:
+def _bins(decisions: Decisions) -> Chart | Note:
     if decisions.curve is None:
-        return note("The test set is too small for 20 bins of pairs: some would hold fewer than 20 matches.")
+        return Note("The test set is too small for 20 bins of pairs: some would hold fewer than 20 matches.")
     panel = Panel("Balanced accuracy in 20 bins of η", height=3.6)
-    draw_line(panel, decisions.curve, "clean images", COLOURS["clean"], "o")
+    draw_curve(panel, decisions.curve, "clean images", COLOURS["clean"], "o")
     finish_bins(panel, "bins of pairs, by mean η", "balanced accuracy", lowest=0.4)
     first, last = decisions.curve.performance[[0, -1]]
-    return panel.html(f"Balanced accuracy from {first:.2f} in the most certain bin to {last:.2f} in the least")
+    return panel.chart(f"Balanced accuracy from {first:.2f} in the most certain bin to {last:.2f} in the least")
 
 
-def _rejects(decisions: Decisions) -> str:
+def _rejects(decisions: Decisions) -> Chart | Note:
     curve = decisions.rejects
     if curve is None or not len(curve.error):
-        return note("There are too few pairs to see what refusing images is worth.")
+        return Note("There are too few pairs to see what refusing images is worth.")
     panel = Panel("Error when the most uncertain images are refused", height=3.6)
     panel.axes.plot(100 * curve.rejected, curve.error, color=COLOURS["clean"], marker="o", markersize=3, linewidth=1.5)
     panel.axes.set_ylim(0, 1.15 * max(*curve.error, 1e-3))
-    panel.axes.grid(axis="y", color=FAINT, linewidth=0.6)
+    grid(panel.axes)
     panel.label("% of images refused", "1 − balanced accuracy")
-    return panel.html(f"Error from {curve.error[0]:.3f} with all images to {curve.error[-1]:.3f} with the most certain")
+    return panel.chart(
+        f"Error from {curve.error[0]:.3f} with all images to {curve.error[-1]:.3f} with the most certain"
+    )
 
 
 def _square(panel: Panel, x: str, y: str) -> None:
     panel.axes.set_xlim(0, 1)
     panel.axes.set_ylim(0, 1.01)
-    panel.axes.grid(color=FAINT, linewidth=0.6)
+    grid(panel.axes, "both")
     panel.label(x, y)
     panel.legend()
 

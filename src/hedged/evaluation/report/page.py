@@ -1,31 +1,32 @@
-"""`write_report`: an evaluation as one HTML file that needs nothing else, neither files nor network."""
+"""`write_report`: an evaluation as one HTML file that needs nothing else, neither files nor network.
+
+Each section is a function that returns plain data, and a file in `templates/` that shows it. Jinja2 escapes whatever
+it is given: names of identities, paths and settings come from outside.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import resources
+from functools import cache
 from pathlib import Path
-from string import Template
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hedged._files import write_text
 from hedged.distributions import Point
 from hedged.evaluation import Decisions
 from hedged.evaluation.curves import ONE_ETA, Curves
 from hedged.evaluation.evaluation import Evaluation
-from hedged.evaluation.headline import HeadlineRow, headline_rows, model_name
+from hedged.evaluation.headline import HeadlineRow, headline_rows
 from hedged.evaluation.report.certainty import extremes_section, spread_section
 from hedged.evaluation.report.clouds import space_section
 from hedged.evaluation.report.curves import curves_section
 from hedged.evaluation.report.decisions import decisions_section
-from hedged.evaluation.report.markup import Section, escape
+from hedged.evaluation.report.numbers import numbers_section
 from hedged.evaluation.report.pairs import pairs_section
-from hedged.evaluation.report.settings import describe_model, facts, settings_list, warning
-from hedged.evaluation.report.table import table
-
-NO_UNCERTAINTY = (
-    " So there is no most and no least certain image, nothing to sort by and nothing to spread: the pictures of "
-    "uncertainty are left out. Train a Gaussian or a mixture to see them."
-)
+from hedged.evaluation.report.section import Section
+from hedged.evaluation.report.settings import describe_model, warning
+from hedged.evaluation.space import Space
 
 
 def write_report(
@@ -35,11 +36,14 @@ def write_report(
     headline: Sequence[HeadlineRow] | None = None,
     decisions: Decisions | None = None,
 ) -> None:
-    """Write the page of `evaluation` to `path`, whole or not at all.
+    """Write the page of an evaluation, whole or not at all.
 
-    `settings` are shown after the facts that the evaluation knows itself, a fact of the same name replaced: steps,
-    β, minutes. `headline` is the table at the head, `headline_rows(evaluation)` unless given. With `decisions` there
-    is a section on them.
+    Args:
+        evaluation: The test set, embedded.
+        path: Where the page goes.
+        settings: Shown after the facts that the evaluation knows itself, a fact of the same name replaced: steps, β.
+        headline: The table at the head; `headline_rows(evaluation)` if not given.
+        decisions: Decisions on pairs, if there is to be a section on them.
     """
     write_text(path, render(evaluation, settings, headline, decisions))
 
@@ -50,62 +54,54 @@ def render(
     headline: Sequence[HeadlineRow] | None = None,
     decisions: Decisions | None = None,
 ) -> str:
-    """The page as text."""
+    """The page as text.
+
+    Args:
+        evaluation: The test set, embedded.
+        settings: As in `write_report`.
+        headline: As in `write_report`.
+        decisions: As in `write_report`.
+    """
     curves = Curves.measure(evaluation)
     rows = headline_rows(evaluation, curves) if headline is None else headline
-    task = evaluation.data.paper_task
     evaluation.progress("drawing the report")
-    return Template(_asset("page.html")).substitute(
-        style=_asset("style.css"),
-        warning=warning(task),
-        damage=escape(evaluation.data.damage),
-        model=escape(describe_model(evaluation.embeddings["clean"])),
-        table=table(rows, comparable=bool(task and task.comparable)),
-        comparison=_comparison(evaluation, rows),
-        settings=settings_list(facts(evaluation) | dict(settings)),
-        sections="\n\n".join(section.html() for section in _sections(evaluation, curves, decisions)),
+    return (
+        _templates()
+        .get_template("page.html")
+        .render(
+            warning=warning(evaluation.data.paper_task),
+            source=evaluation.data.source,
+            damage=evaluation.data.damage,
+            model=describe_model(evaluation.embeddings["clean"]),
+            sections=[numbers_section(evaluation, rows, settings), *_sections(evaluation, curves, decisions)],
+        )
     )
+
+
+@cache
+def _templates() -> Environment:
+    """Templates that escape what they are given, and refuse names they do not know."""
+    loader = PackageLoader("hedged.evaluation.report")
+    found = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    found.filters["percent"] = lambda share, decimals=0: f"{share:.{decimals}%}"
+    found.filters["thousands"] = lambda count: f"{count:,}"
+    found.filters["fixed"] = lambda value, decimals: f"{value:.{decimals}f}"
+    return found
 
 
 def _sections(evaluation: Evaluation, curves: Curves, decisions: Decisions | None) -> Iterator[Section]:
     if evaluation.data.paper_task:
-        yield space_section(evaluation)
+        yield space_section(Space(evaluation))
     if decisions:
         yield decisions_section(decisions)
     pictured = evaluation.data.has_pictures
     if isinstance(evaluation.embeddings["clean"], Point):
         if pictured:
             yield pairs_section(evaluation)
-        yield Section("uncertainty", "Uncertainty", escape(ONE_ETA + NO_UNCERTAINTY), "")
+        yield Section("no_uncertainty.html", {"why": ONE_ETA})
         return
     if pictured:
         yield extremes_section(evaluation)
         yield pairs_section(evaluation)
     yield curves_section(curves)
     yield spread_section(evaluation)
-
-
-def _comparison(evaluation: Evaluation, rows: Sequence[HeadlineRow]) -> str:
-    """What stands in the columns, for those who read the small print."""
-    words = ["“Clean among corrupt”: a clean image is to be identified among corrupt ones."]
-    task = evaluation.data.paper_task
-    if task is None:
-        return words[0]
-    z = evaluation.embeddings["clean"]
-    model = model_name(z).replace("mog", "MoG").replace("point", "point embeddings")
-    case = f"{model}, N = {task.digits}, D = {z.dim}"
-    if all(row.paper is None for row in rows):
-        words.append(f"The paper has no numbers for {escape(case)}.")
-    else:
-        words.append(f"The paper’s numbers are for {escape(case)}.")
-    if _has_gaps(rows):
-        words.append("A dash: not reported, or not to be measured here.")
-    return " ".join(words)
-
-
-def _has_gaps(rows: Sequence[HeadlineRow]) -> bool:
-    return any(row.paper is None or row.measured is None for row in rows)
-
-
-def _asset(name: str) -> str:
-    return resources.files("hedged.evaluation.report").joinpath(name).read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import final
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hedged.evaluation.report.markup import data_uri, escape
+from hedged.evaluation.report.section import Chart, data_uri
 from hedged.plots.style import HALO, INK, SCREEN, calm, labels
 
 WIDTH = 4.6  # inches of 100 CSS pixels: a chart is shown at about this size on a desk and at 3/4 of it on a phone
@@ -17,7 +17,12 @@ CSS_DPI, SHARPNESS = 100, 2
 
 @final
 class Panel:
-    """One chart: draw on `axes`, then ask for its `<figure>`."""
+    """A chart in the making: draw on `axes`, then ask for the `chart`.
+
+    Args:
+        title: Its heading on the page.
+        height: Inches of 100 CSS pixels.
+    """
 
     def __init__(self, title: str, height: float = 3.3) -> None:
         self.figure = Figure(figsize=(WIDTH, height), dpi=CSS_DPI, layout="constrained")
@@ -26,17 +31,29 @@ class Panel:
         calm(self.axes, SCREEN)
 
     def label(self, x: str = "", y: str = "") -> None:
+        """Label both axes.
+
+        Args:
+            x: What runs from left to right.
+            y: What runs upwards.
+        """
         labels(self.axes, x, y, SCREEN)
 
     def legend(self) -> None:
-        """The key above the chart, where no line can run through it."""
+        """Put the key above the chart, where no line can run through it."""
         self.axes.legend(
             loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, fontsize=SCREEN.text, labelcolor=INK,
             handlelength=1.6, borderpad=0.2, borderaxespad=0.2, labelspacing=0.3,
         )  # fmt: skip
 
     def letter(self, name: str, x: float, y: float) -> None:
-        """A bold letter just above a place, legible on whatever is drawn there."""
+        """Write a bold letter just above a place, legible on whatever is drawn there.
+
+        Args:
+            name: The letter.
+            x: The place, from left to right.
+            y: The place, upwards.
+        """
         self.axes.annotate(
             name, (x, y), (0, 3), textcoords="offset points", fontsize=11, fontweight="bold", color=INK,
             ha="center", va="bottom", path_effects=[HALO], zorder=4,
@@ -48,9 +65,11 @@ class Panel:
         self.figure.savefig(buffer, format="png", dpi=CSS_DPI * SHARPNESS, transparent=True)
         return buffer.getvalue()
 
-    def html(self, alt: str) -> str:
+    def chart(self, alt: str) -> Chart:
+        """The chart as the page shows it.
+
+        Args:
+            alt: What it shows, for those who cannot see it.
+        """
         width, height = (round(CSS_DPI * inches) for inches in self.figure.get_size_inches())
-        return (
-            f'<figure class="chart"><figcaption>{escape(self.title)}</figcaption>'
-            f'<img src="{data_uri(self.png())}" width="{width}" height="{height}" alt="{escape(alt)}"></figure>'
-        )
+        return Chart(self.title, data_uri(self.png()), width, height, alt)

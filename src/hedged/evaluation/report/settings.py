@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from hedged.data import PaperTask
 from hedged.data.ndigit.mnist import STAND_IN
 from hedged.distributions import Distribution, Mixture, Point
 from hedged.evaluation.evaluation import Evaluation
-from hedged.evaluation.report.markup import escape
 
 
 def describe_model(z: Distribution) -> str:
-    """The kind of embedding in words."""
+    """The kind of embedding in words.
+
+    Args:
+        z: Any embedding of the model.
+    """
     space = f"in {z.dim} dimension" + ("s" if z.dim > 1 else "")
     if isinstance(z, Point):
         return f"a point {space}"
@@ -22,7 +23,11 @@ def describe_model(z: Distribution) -> str:
 
 
 def facts(evaluation: Evaluation) -> dict[str, str]:
-    """Settings that can be read off the evaluation; those the caller gives come after them."""
+    """Settings that can be read off the evaluation, by name.
+
+    Args:
+        evaluation: The test set, embedded.
+    """
     data, curve = evaluation.data, evaluation.embedder.curve
     return {
         "Data": data.source,
@@ -35,18 +40,12 @@ def facts(evaluation: Evaluation) -> dict[str, str]:
     }
 
 
-def settings_list(settings: Mapping[str, str]) -> str:
-    rows = (f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in settings.items())
-    return '<dl class="settings">\n' + "\n".join(rows) + "\n</dl>"
+def warning(task: PaperTask | None) -> str | None:
+    """Loud words if digits are not MNIST's, for then no number may be compared with the paper's.
 
-
-def warning(task: PaperTask | None) -> str:
-    """Loud words if the digits are not MNIST's, for then no number may be held against the paper's."""
+    Args:
+        task: What the paper measures, if it has such data.
+    """
     if task is None or task.comparable:
-        return ""
-    source = task.stand_in
-    what = "These digits are not MNIST." if source != STAND_IN else "This is the offline stand-in, not MNIST."
-    return (
-        f'<p class="warning" role="alert"><strong>{escape(what)}</strong> Source: {escape(source)}. '
-        "The paper’s numbers were measured on MNIST: they stand here for orientation, not for comparison.</p>"
-    )
+        return None
+    return "This is the offline stand-in, not MNIST." if task.stand_in == STAND_IN else "These digits are not MNIST."
