@@ -28,14 +28,15 @@ def facts(evaluation: Evaluation) -> dict[str, str]:
     Args:
         evaluation: The test set, embedded.
     """
-    data, curve = evaluation.data, evaluation.embedder.curve
+    data, model = evaluation.data, evaluation.embedder.match_model
+    parameters = ", ".join(f"{name} = {value:.3f}" for name, value in model.settings().items())
     return {
         "Data": data.source,
         "Test set": f"{len(data):,} images of {data.contents}",
         "Embedding": describe_model(evaluation.embeddings["clean"]),
         "Backbone": evaluation.embedder.architecture.backbone,
-        "Match curve": f"p(r) = σ(b − a r) with a = {curve.scale.item():.3f}, b = {curve.bias.item():.3f}",
-        "Error of p": f"certified to be at most {curve.error_bound():.5f}",
+        "Match model": f"{model.kind} with {parameters}" if parameters else model.kind,
+        "Error of p": f"certified to be at most {model.error_bound():.5f}",
         "Test seed": str(evaluation.seed),
     }
 
