@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from paper.pretended import write_table
 
-from hedged.models.embedder import MODELS
+from hedged.models.saved import MODELS
 from hedged.paper.page import load_cells
 from hedged.paper.shelf import Shelf
 from hedged.paper.tables import FOUR_D, KL

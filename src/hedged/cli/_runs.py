@@ -23,7 +23,7 @@ Model = Annotated[
 def load_embedder(run: Path) -> Embedder:
     """The model of a finished run; of an unfinished one, how to finish it."""
     from hedged.models import Embedder
-    from hedged.models.embedder import DESCRIPTION
+    from hedged.models.saved import DESCRIPTION
     from hedged.training import checkpoint
 
     if (run / checkpoint.FILE).exists() and not (run / DESCRIPTION).exists():

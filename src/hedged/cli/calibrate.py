@@ -112,9 +112,9 @@ def _source(run: Path, pairs: Path | None, images: Path | None, corrupt: bool) -
     """Scored pairs, and the fingerprint of the model that scored them."""
     from hedged.data import read_pairs
     from hedged.evaluation.calibrating import pairs_of_list, pairs_of_run
-    from hedged.models.embedder import SHIPS
+    from hedged.models.saved import MODEL_PREFIX
 
-    if str(run).startswith(SHIPS):
+    if str(run).startswith(MODEL_PREFIX):
         raise RunError(f"{run} ships with hedged, and its folder is not written to: calibrate a copy of it")
     if pairs:
         listed, embedder = read_pairs(pairs, images), load_embedder(run)

@@ -11,7 +11,7 @@ from hedged.data import Dataset, Splits
 from hedged.errors import RunError
 from hedged.evaluation.measure import Results, measure
 from hedged.models import Embedder
-from hedged.models.embedder import DESCRIPTION
+from hedged.models.saved import DESCRIPTION
 from hedged.training import Config, build_data, load_config, shipped_config, train
 from hedged.training import checkpoint as checkpoints
 

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, final
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     ModelWrapValidatorHandler,
     SerializeAsAny,
@@ -24,6 +22,7 @@ from pydantic import (
 )
 from torch import nn
 
+from hedged._section import Section, Width
 from hedged.errors import ConfigError
 from hedged.models.heads import Head
 from hedged.models.views import Mirrored, OneView, Views
@@ -31,8 +30,6 @@ from hedged.models.views import Mirrored, OneView, Views
 if TYPE_CHECKING:
     from hedged.models.backbones import Backbone  # each of which imports this file, to define its section
 
-Positive = Annotated[int, Field(ge=1)]
-Width = Annotated[int, Field(ge=1, le=2**16)]  # of a layer: more is a slip, and would not fit in memory
 LISTED = Field(strict=False)  # TOML and JSON have lists, not tuples
 DEFAULT_BACKBONE = "shallow-hidden"
 RECIPE_DISAGREEMENT = 0.25  # what mirrored = true stands for; chosen on photos (docs/recipe.md)
@@ -42,7 +39,7 @@ OWN_NETWORK = (
 )
 
 
-class ModelConfig(BaseModel, ABC):
+class ModelConfig(Section, ABC):
     """The section [model] of a config: a backbone by name, with its own keys, and the head on top of it.
 
     `ModelConfig.model_validate` takes the keys of any section and gives the one that `backbone` names.
@@ -58,7 +55,6 @@ class ModelConfig(BaseModel, ABC):
     MobileNetConfig(backbone='mobilenet', head='gaussian', dim=20, components=1, mirrored=False, width=0.25)
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     takes: ClassVar[Literal["images", "vectors", "any"]] = "images"
     sections: ClassVar[dict[str, type[ModelConfig]]] = {}  # by the name of the backbone; filled as they are defined
 
@@ -154,14 +150,14 @@ class ModelConfig(BaseModel, ABC):
 
     @model_serializer(mode="wrap")
     def _own_keys_first(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The name of the backbone, its own keys, then those that all sections share."""
-        content: dict[str, Any] = dump(self)
+        """The name of the backbone, its own keys, then those that all sections share; none that has no value."""
+        content: dict[str, Any] = {key: value for key, value in dump(self).items() if value is not None}
         shared = {key: content[key] for key in ModelConfig.model_fields if key != "backbone"}
         return {key: value for key, value in content.items() if key not in shared} | shared
 
 
 @final
-class Architecture(BaseModel):
+class Architecture(Section):
     """A network for images of one shape, or for vectors of one length: what a saved model is built from.
 
     Its keys are those of the section [model], and two more; it is written as one flat table of them.
@@ -178,14 +174,13 @@ class Architecture(BaseModel):
     (2, 3)
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
     network: SerializeAsAny[ModelConfig]
     shape: Annotated[tuple[Width, ...], LISTED] = (1, 28, 56)
     resize: Width | None = None
 
     def __init__(self, *, shape: tuple[int, ...] = (1, 28, 56), resize: int | None = None, **settings: Any) -> None:
-        super().__init__(shape=shape, resize=resize, **settings)
+        content: dict[str, Any] = {"shape": shape, "resize": resize, **settings}
+        super().__init__(**content)
 
     @property
     def backbone(self) -> str:

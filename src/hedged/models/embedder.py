@@ -1,55 +1,91 @@
-"""An `Embedder` is a backbone, a head and a match curve: images in, distributions and match probabilities out."""
+"""An `Embedder` is a network, a head and a match model: inputs in, distributions and match probabilities out."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Self, final
+from typing import Any, Self, TypeAlias, final
 
+import numpy as np
 import torch
-from pydantic import ValidationError
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from numpy.typing import NDArray
+from PIL import Image
 from torch import Tensor, nn
 
-from hedged._files import make_folder, write_atomically, write_json
 from hedged.data.inputs import image_batches, vector_batches
 from hedged.distributions import Distribution, concatenate
-from hedged.errors import DataError, RunError
-from hedged.match import MatchCurve, MatchModel, match_probability, self_mismatch
+from hedged.errors import DataError, ShapeError, ValueRangeError
+from hedged.match import MatchCurve, Matches, MatchModel, best_matches, match_matrix, match_probability, self_mismatch
+from hedged.models.backbones import Backbone, Wrapped
 from hedged.models.config import Architecture
 from hedged.models.heads import Head
-from hedged.models.views import Views
+from hedged.models.saved import (
+    FIRST_KIND,
+    FIRST_NAME,
+    MATCH_MODEL,
+    WEIGHTS,
+    Description,
+    describe_match_model,
+    model_folder,
+    read_description,
+    read_weights,
+    with_first_names,
+    write_model,
+)
+from hedged.models.views import OneView, Views
 
-FORMAT = 1
-NUMBERS = 2**20  # that inputs have which are embedded at a time: the work on more of them leaves the cache
-DESCRIPTION, WEIGHTS = "model.json", "model.safetensors"
-SHIPS = "hedged:"  # before the name of a model that comes with the package
-MODELS = Path(__file__).parent / "shipped"
+VALUES_PER_BATCH = 2**20  # numbers of the inputs that are embedded at a time: the work on more of them leaves the cache
+
+OneImage: TypeAlias = str | Path | Image.Image | NDArray[Any] | Tensor
+ImageLike: TypeAlias = OneImage | Iterable[OneImage]
+"""What `embed` takes: an image or many, as a path, a PIL image, an array, a tensor, or an iterable of these. A model of
+vectors takes arrays and tensors `(n, F)`, and paths of feature files."""
 
 
 @final
 class Embedder(nn.Module):
-    """x ↦ p(z|x), with the curve that turns two of them into a match probability.
+    """x ↦ p(z|x), with the match model that turns two of them into a match probability.
+
+    Args:
+        network: inputs `(B, ...)` to features `(B, F)`: a backbone of ours, or any module of your own.
+        head: features to distributions.
+        match_model: when two distributions match.
+        views: what `embed` looks at, such as `Mirrored()`; for test time, `forward` and training see one view. None:
+            the input alone.
+        shape: of one input, (channels, height, width) or (length,). None: what the network has as its attribute
+            `shape`; if it has none, inputs are given as tensors, which the network gets as they are.
+        resize: the shorter edge in pixels that image files are brought to before their middle is taken; None: they have
+            to be of the right size.
 
     >>> import numpy as np
-    >>> e = Embedder.new(Architecture(dim=2, shape=(1, 28, 56)), seed=0)
+    >>> from hedged import GaussianHead
+    >>> network = nn.Sequential(nn.Flatten(), nn.Linear(28 * 56, 512), nn.ReLU())
+    >>> e = Embedder(network, GaussianHead(512, 2), MatchCurve(), shape=(1, 28, 56))
     >>> z = e.embed(np.zeros((3, 28, 56), np.uint8))
-    >>> z, e.uncertainty(z).shape
-    (Gaussian(batch=(3,), dim=2, dtype=torch.float32), torch.Size([3]))
+    >>> z, e.uncertainty(z).shape, e.match_matrix(z, z[:2]).shape
+    (Gaussian(batch=(3,), dim=2, dtype=torch.float32), torch.Size([3]), torch.Size([3, 2]))
     """
 
     def __init__(
-        self, backbone: nn.Module, head: Head, curve: MatchCurve, architecture: Architecture, views: Views | None = None
+        self,
+        network: nn.Module,
+        head: Head,
+        match_model: MatchModel,
+        views: Views | None = None,
+        *,
+        shape: tuple[int, ...] | None = None,
+        resize: int | None = None,
     ) -> None:
         super().__init__()
-        self.backbone, self.head, self.curve = backbone, head, curve
-        self.architecture = architecture
-        self.views = architecture.network.views if views is None else views
+        self.backbone, self.head, self.match_model = _as_backbone(network, head, shape), head, match_model
+        self.views = OneView() if views is None else views
+        self.shape, self.resize = self.backbone.shape, resize
         self.notes: dict[str, Any] = {}  # where the weights come from; saved and loaded with them
+        self._architecture: Architecture | None = None
+        self.register_load_state_dict_pre_hook(_rename_weights)  # type: ignore[no-untyped-call]
 
     @classmethod
     def new(
@@ -60,164 +96,230 @@ class Embedder(nn.Module):
         bias: float = 3.0,
         backbone: nn.Module | None = None,
     ) -> Self:
-        """An untrained embedder, its weights drawn from `seed`; `backbone` is the network of an architecture "module".
+        """An untrained embedder with a match curve, from a description.
+
+        Args:
+            architecture: backbone, head and the shape of inputs in words.
+            seed: of the weights.
+            scale: a of the match curve.
+            bias: b of the match curve.
+            backbone: the network of an architecture "module".
 
         >>> own = nn.Sequential(nn.Flatten(), nn.Linear(48, 16))
         >>> Embedder.new(Architecture(backbone="module", shape=(3, 4, 4)), seed=0, backbone=own).head.features
         16
         """
+        return cls._build(architecture, seed, MatchCurve(scale, bias), architecture.network.views, backbone)
+
+    @classmethod
+    def _build(
+        cls,
+        architecture: Architecture,
+        seed: int,
+        match_model: MatchModel,
+        views: Views,
+        network: nn.Module | None,
+    ) -> Self:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            built, head = architecture.build(backbone)
-        return cls(built, head, MatchCurve(scale, bias), architecture)
+            backbone, head = architecture.build(network)
+        embedder = cls(backbone, head, match_model, views, resize=architecture.resize)
+        embedder._architecture = architecture
+        return embedder
 
     @property
-    def match_model(self) -> MatchModel:
-        """When two of its embeddings match."""
-        return self.curve
+    def architecture(self) -> Architecture:
+        """Backbone, head and the shape of inputs in words; a network of your own is `backbone = "module"`."""
+        if self._architecture is not None:
+            return self._architecture
+        settings = {**self.backbone.settings(), **self.head.settings()}
+        return Architecture(shape=self.shape, resize=self.resize, **settings)
 
-    def forward(self, images: Tensor) -> Distribution:
+    @property
+    def curve(self) -> MatchCurve:
+        """The match model, if it is the match curve; any other is refused."""
+        if not isinstance(self.match_model, MatchCurve):
+            raise ValueRangeError(f"the match model of this embedder is {self.match_model}: use match_model, not curve")
+        return self.match_model
+
+    def forward(self, inputs: Tensor) -> Distribution:
         """Distributions of a batch, with gradients, each of one view: the input as it is given.
 
-        `embed` looks at all of `views`, which is for test time; the two are the same for `OneView`.
+        `embed` looks at all `views`, which are for test time; the two agree for `OneView`.
 
         Args:
-            images: `(B, C, H, W)` in [0, 1], or vectors `(B, F)`.
+            inputs: images `(B, C, H, W)` in [0, 1], or vectors `(B, F)`.
         """
-        z: Distribution = self.head(self.backbone(images))
+        z: Distribution = self.head(self.backbone(inputs))
         return z
 
     @torch.no_grad()
-    def embed(self, images: Any, batch_size: int | None = None) -> Distribution:
-        """The distributions of any number of images: arrays, tensors, PIL images, paths or lists of them.
+    def embed(self, images: ImageLike, batch_size: int | None = None) -> Distribution:
+        """The distributions of any number of inputs, of all their `views`, in evaluation mode and without gradients.
 
-        A model of vectors takes arrays or tensors `(n, F)`, paths of feature files, or lists of them. Unless told, as
-        many are taken at a time as a processor is quick with. A model whose `views` are `Mirrored` sees each image and
-        its mirror image, and gives what is known from both.
+        Args:
+            images: an image or many, as arrays, tensors, PIL images, paths or an iterable of them; for a model of
+                vectors, arrays or tensors `(n, F)`, paths of feature files, or lists of them; for a network whose
+                `shape` is not known, one array or tensor `(n, ...)`.
+            batch_size: how many are taken at a time; None: as many as a processor is quick with.
         """
         self.eval()
-        batches = self._batches(images, self.batch_size if batch_size is None else batch_size)
-        embedded = [self._embed_batch(batch.to(self.curve.bias.device)) for batch in batches]
+        like = next(self.parameters(), torch.zeros(0))
+        embedded = [self._embed_batch(batch.to(like.device)) for batch in self._batches(images, batch_size)]
         if not embedded:
             raise DataError("there is no image to embed: pass at least one")
         return concatenate(embedded)
 
-    def _embed_batch(self, images: Tensor) -> Distribution:
-        embedded: list[Distribution] = [self(laid_out(view)) for view in self.views.of(images)]
+    def _embed_batch(self, inputs: Tensor) -> Distribution:
+        embedded: list[Distribution] = [self(laid_out(view)) for view in self.views.of(inputs)]
         return self.views.join(embedded)
 
     @property
     def batch_size(self) -> int:
-        """How many inputs are embedded at a time, unless told."""
-        return max(NUMBERS // math.prod(self.architecture.shape), 1)
+        """How many inputs are embedded at a time, unless another number is asked for."""
+        return max(VALUES_PER_BATCH // math.prod(self.shape), 1)
 
-    def _batches(self, inputs: Any, batch_size: int) -> Iterator[Tensor]:
-        shape = self.architecture.shape
+    def _batches(self, inputs: ImageLike, batch_size: int | None) -> Iterator[Tensor]:
+        shape = self.shape
         if len(shape) == 1:
-            return vector_batches(inputs, shape[0], batch_size)
-        return image_batches(inputs, (shape[0], shape[1], shape[2]), batch_size, self.architecture.resize)
+            return vector_batches(inputs, shape[0], self.batch_size if batch_size is None else batch_size)
+        if len(shape) == 3:
+            size = self.batch_size if batch_size is None else batch_size
+            return image_batches(inputs, (shape[0], shape[1], shape[2]), size, self.resize)
+        return _tensor_batches(inputs, batch_size)
 
     @torch.no_grad()
-    def match(self, a: Any, b: Any) -> Tensor:
-        """p(m | a, b), `(N,)`, of two lists of images or of embeddings, item by item."""
-        return match_probability(self._embedded(a), self._embedded(b), self.curve)
+    def match(self, a: ImageLike | Distribution, b: ImageLike | Distribution) -> Tensor:
+        """p(m | a_i, b_i), `(N,)`: the probability that two inputs match, pair by pair.
+
+        Args:
+            a: N inputs, or their embeddings.
+            b: as many.
+        """
+        return match_probability(self._embedded(a), self._embedded(b), self.match_model)
 
     @torch.no_grad()
-    def uncertainty(self, x: Any) -> Tensor:
-        """η(x) = 1 − p(m | x, x), `(N,)`, of images or embeddings."""
-        return self_mismatch(self._embedded(x), self.curve)
+    def match_matrix(self, a: ImageLike | Distribution, b: ImageLike | Distribution) -> Tensor:
+        """p(m | a_i, b_j), `(N, M)`: the probability that two inputs match, for all pairs.
 
-    def _embedded(self, x: Any) -> Distribution:
+        Args:
+            a: N inputs, or their embeddings.
+            b: M inputs, or their embeddings.
+        """
+        return match_matrix(self._embedded(a), self._embedded(b), self.match_model)
+
+    @torch.no_grad()
+    def nearest(
+        self, x: ImageLike | Distribution, gallery: ImageLike | Distribution, k: int = 1, exclude_self: bool = False
+    ) -> Matches:
+        """The k best matches of each input in a gallery, and their log-odds, best first; exact.
+
+        Args:
+            x: N inputs, or their embeddings.
+            gallery: M inputs, or their embeddings.
+            k: how many matches each input gets.
+            exclude_self: whether input i and item i of the gallery are the same, and never each other's match.
+        """
+        return best_matches(self._embedded(x), self._embedded(gallery), self.match_model, k, exclude_self=exclude_self)
+
+    @torch.no_grad()
+    def uncertainty(self, x: ImageLike | Distribution) -> Tensor:
+        """η(x) = 1 − p(m | x, x), `(N,)`.
+
+        Args:
+            x: N inputs, or their embeddings.
+        """
+        return self_mismatch(self._embedded(x), self.match_model)
+
+    def _embedded(self, x: ImageLike | Distribution) -> Distribution:
         return x if isinstance(x, Distribution) else self.embed(x)
 
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that tell this model from any other: a hash of its architecture and all its weights.
+        """16 hexadecimal digits that tell this model from any other: a hash of its description and all its weights.
 
-        What was made with a model, embeddings or a calibration, says so by it. Notes do not count.
+        What was made with a model, embeddings or a calibration, refers to it by them. Notes do not count.
         """
-        content = hashlib.sha256(json.dumps(self.architecture.model_dump(mode="json"), sort_keys=True).encode())
-        for name, tensor in sorted(self.state_dict().items()):
+        content = hashlib.sha256(_sorted_json(self.architecture.model_dump(mode="json")))
+        if self.views != self.architecture.network.views:
+            content.update(_sorted_json(self.views.saved()))
+        described = describe_match_model(self.match_model)
+        if described["kind"] != FIRST_KIND["kind"]:  # all numbers of a curve are weights, which count already
+            content.update(_sorted_json(described))
+        for name, tensor in sorted(with_first_names(self.state_dict()).items()):
             content.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
             content.update(tensor.detach().cpu().contiguous().numpy().tobytes())
         return content.hexdigest()[:16]
 
     def save(self, folder: str | Path) -> None:
-        """Write the weights and a readable description of them; each file appears whole or not at all."""
-        folder = Path(folder)
-        make_folder(folder)
-        weights = save({name: tensor.contiguous() for name, tensor in self.state_dict().items()})
-        write_atomically(folder / WEIGHTS, lambda part: part.write_bytes(weights))
-        content = {"format": FORMAT, "architecture": self.architecture.model_dump(mode="json"), "notes": self.notes}
-        write_json(folder / DESCRIPTION, content)
+        """Write the weights and a readable description of the model; each file appears whole or not at all.
+
+        Args:
+            folder: where to; it is made if it is not there.
+        """
+        description = Description(self.architecture, self.match_model, self.views, self.notes)
+        write_model(Path(folder), description, self.state_dict())
 
     @classmethod
     def load(cls, folder: str | Path, backbone: nn.Module | None = None) -> Self:
-        """The embedder saved in a folder, or one that ships, by name: `Embedder.load("hedged:ndigit-2d")`.
+        """A saved embedder, in evaluation mode.
 
-        `backbone` is a network of your own, if the embedder was trained with one; it gets the weights that were saved.
+        Args:
+            folder: where it was saved, or the name of a model that ships, such as "hedged:ndigit-2d".
+            backbone: the network of your own that it was made with, if it was; it gets the weights that were saved.
         """
-        folder = _shipped(str(folder)) if str(folder).startswith(SHIPS) else Path(folder)
-        architecture, notes = _read_description(folder)
+        folder = model_folder(folder)
+        saved = read_description(folder)
         # The weights follow: there is no need to fetch those that training started from.
-        blank = architecture.model_copy(update={"network": architecture.network.without_download()})
-        embedder = cls.new(blank, seed=0, backbone=backbone)
-        embedder.architecture, embedder.notes = architecture, notes
-        _load_weights(embedder, folder / WEIGHTS)
+        blank = saved.architecture.model_copy(update={"network": saved.architecture.network.without_download()})
+        embedder = cls._build(blank, 0, saved.match_model, saved.views, backbone)
+        embedder._architecture, embedder.notes = saved.architecture, saved.notes
+        embedder.load_state_dict(read_weights(folder / WEIGHTS, embedder.state_dict()))
         return embedder.eval()
 
 
 def laid_out(inputs: Tensor) -> Tensor:
-    """Images in the layout in which convolutions are quickest; vectors as they are."""
+    """Images in the memory layout in which convolutions are quickest; all else as it is.
+
+    Args:
+        inputs: a batch.
+    """
     return inputs.contiguous(memory_format=torch.channels_last) if inputs.ndim == 4 else inputs
 
 
-def shipped_models() -> list[str]:
-    """The names under which trained models ship."""
-    return [SHIPS + path.parent.name for path in sorted(MODELS.glob(f"*/{DESCRIPTION}"))]
-
-
-def _shipped(name: str) -> Path:
-    if name not in shipped_models():
-        there = ", ".join(shipped_models()) or "none at all"
-        raise RunError(f"no model ships as {name}; there are: {there}. Choose one, or give a folder")
-    return MODELS / name.removeprefix(SHIPS)
-
-
-def _read_description(folder: Path) -> tuple[Architecture, dict[str, Any]]:
-    path = folder / DESCRIPTION
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise RunError(f"{folder} holds no model ({DESCRIPTION} is missing): train one with `hedged train`") from error
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path} cannot be read ({error}): train the model again or restore the file") from error
-    version = content.get("format") if isinstance(content, dict) else None
-    if version != FORMAT:
-        raise RunError(
-            f"{path} is of format {version!r}, this version of hedged reads format {FORMAT}: "
-            "use the version that wrote it, or train the model again"
+def _as_backbone(network: nn.Module, head: Head, shape: tuple[int, ...] | None) -> Backbone:
+    """A network as a backbone of as many features as the head takes."""
+    if not isinstance(network, Backbone):
+        said = getattr(network, "shape", ()) if shape is None else shape
+        known = isinstance(said, tuple) and all(isinstance(side, int) for side in said)
+        return Wrapped(network, tuple(said) if known else (), features=head.features)
+    if shape not in (None, network.shape):
+        raise ShapeError(f"this network takes inputs of shape {network.shape}, got shape = {shape}: leave it out")
+    if network.features != head.features:
+        raise ShapeError(
+            f"this network returns {network.features} features, and its head takes {head.features}: make them equal"
         )
-    try:
-        return Architecture.model_validate(content.get("architecture")), dict(content.get("notes") or {})
-    except (ValidationError, TypeError, ValueError) as error:
-        raise RunError(f"{path} describes a model this version of hedged does not have: {error}") from error
+    return network
 
 
-def _load_weights(embedder: Embedder, path: Path) -> None:
-    try:
-        weights = load_file(path)
-    except FileNotFoundError as error:
-        raise RunError(f"{path} is missing: the folder holds a description without weights") from error
-    except (OSError, SafetensorError) as error:
-        raise RunError(
-            f"{path} is damaged or truncated ({error}): train the model again or restore the file"
-        ) from error
-    expected = embedder.state_dict()
-    wrong = [n for n in expected.keys() | weights.keys() if n not in expected or n not in weights]
-    wrong += [n for n in expected.keys() & weights.keys() if expected[n].shape != weights[n].shape]
-    if wrong:
-        raise RunError(
-            f"{path} holds the weights of another model than {path.parent / DESCRIPTION} describes "
-            f"(they differ in {', '.join(sorted(wrong)[:3])}): restore the files of one run, or train the model again"
+def _tensor_batches(inputs: ImageLike, batch_size: int | None) -> Iterator[Tensor]:
+    """Batches of an array or tensor, for a network of which nothing else is known; floats become float32."""
+    if not isinstance(inputs, np.ndarray | Tensor) or inputs.ndim < 1:
+        raise DataError(
+            f"this network does not say which inputs it takes, so they are one array or tensor (n, ...), got "
+            f"{type(inputs).__name__}: for images, give their shape, Embedder(..., shape=(3, 224, 224))"
         )
-    embedder.load_state_dict(weights)
+    rows = torch.as_tensor(inputs)
+    size = max(VALUES_PER_BATCH // max(math.prod(rows.shape[1:]), 1), 1) if batch_size is None else batch_size
+    if size < 1:
+        raise ValueRangeError(f"a batch has at least one input, got batch_size={batch_size}")
+    yield from torch.split(rows.float() if rows.is_floating_point() else rows, size) if len(rows) else ()
+
+
+def _rename_weights(module: nn.Module, state: dict[str, Any], prefix: str, *rest: Any) -> None:
+    """Let checkpoints be loaded that were written when the match model was called `curve`."""
+    for name in [name for name in state if name.startswith(prefix + FIRST_NAME)]:
+        state[prefix + MATCH_MODEL + name.removeprefix(prefix + FIRST_NAME)] = state.pop(name)
+
+
+def _sorted_json(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, sort_keys=True).encode()

@@ -19,7 +19,7 @@ from hedged.evaluation import Condition, Evaluation
 from hedged.evaluation.reference import Metric
 from hedged.metrics import Vote
 from hedged.models import Embedder
-from hedged.models.embedder import DESCRIPTION
+from hedged.models.saved import DESCRIPTION
 from hedged.paper.measurements import VERSION, Cell, measure, measure_sampled
 from hedged.paper.pet_measurements import measure_pets
 from hedged.training import Config, build_data, train

@@ -19,7 +19,7 @@ from hedged.data import Dataset
 from hedged.errors import RunError, TrainingError, ValueRangeError
 from hedged.losses import LossParts, PositiveWeight
 from hedged.models import Embedder, laid_out
-from hedged.models.embedder import DESCRIPTION
+from hedged.models.saved import DESCRIPTION
 from hedged.training import checkpoint as checkpoints
 from hedged.training.build import Parts, build_parts
 from hedged.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint

@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal, final
 
 from torch import Tensor, nn
 
+from hedged._section import Width
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.models.backbones.backbone import Backbone
 from hedged.models.backbones.fused import convolve, is_fused
-from hedged.models.config import LISTED, ModelConfig, Width
+from hedged.models.config import LISTED, ModelConfig
 
 SMALLEST = 16  # side of an image of which both layers leave something
 

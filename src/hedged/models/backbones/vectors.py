@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Literal, final
 import torch
 from torch import Tensor, nn
 
+from hedged._section import Width
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.models.backbones.backbone import Backbone
-from hedged.models.config import ModelConfig, Width
+from hedged.models.config import ModelConfig
 
 FLAT = 1e-6  # a feature whose deviation is less than this share of the largest says nothing
 

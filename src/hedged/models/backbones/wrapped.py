@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, final
 import torch
 from torch import Tensor, nn
 
+from hedged._section import Width
 from hedged.errors import ConfigError, MissingDependencyError, ShapeError
 from hedged.models.backbones.backbone import Backbone
 from hedged.models.config import OWN_NETWORK, ModelConfig
@@ -44,7 +45,8 @@ class Wrapped(Backbone):
             raise ShapeError(f"this module returns {found} features, and its head takes {features}: make them equal")
         super().__init__(shape, found)
         self.module = module
-        self._settings = {"backbone": "module"} if settings is None else dict(settings)
+        own = {"backbone": "module"} if shape else {"backbone": "module", "features": found}
+        self._settings = own if settings is None else dict(settings)
 
     def forward(self, inputs: Tensor) -> Tensor:
         if self.shape and tuple(inputs.shape[1:]) != self.shape:
@@ -150,13 +152,18 @@ class TimmConfig(ModelConfig):
 
 @final
 class ModuleConfig(ModelConfig):
-    """backbone = "module": a network of the user's own, given from Python each time."""
+    """backbone = "module": a network of the user's own, given from Python each time.
+
+    Args:
+        features: F, how many the network returns; None to find it by trying the network, which takes a shape.
+    """
 
     takes: ClassVar[Literal["any"]] = "any"
     backbone: Literal["module"] = "module"
+    features: Width | None = None
 
     def build(self, shape: tuple[int, ...]) -> Wrapped:
         raise ConfigError(OWN_NETWORK)
 
     def wrap(self, network: nn.Module, shape: tuple[int, ...]) -> Wrapped:
-        return Wrapped(network, shape)
+        return Wrapped(network, shape, self.features)
