@@ -45,8 +45,8 @@ def match(
     decider = load_decider(run, embedder.fingerprint())
     if takes_vectors(embedder):
         size = embedder.architecture.shape[0]
-        rows = [read_row(given, size).vectors for given in (a, b)]
-        z = embedder.embed([vectors for vectors in rows if vectors is not None])
+        both = [read_row(given, size).vectors for given in (a, b)]
+        z = embedder.embed([vectors for vectors in both if vectors is not None])
     else:
         z = embedder.embed([a, b])
     probability = embedder.match(z[:1], z[1:]).item()
