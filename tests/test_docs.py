@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import doctest
 import json
+import pydoc
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+import typer
 
 from hedged._section import Section
+from hedged.cli import app
 from hedged.data import FeaturesConfig, ImagesConfig
 from hedged.match import MatchCurve
 from hedged.match._closed_form.expansion import certified_error, expand
@@ -115,6 +119,32 @@ def test_source_files_that_pages_name_are_there() -> None:
     for page in PAGES:
         for file in re.findall(r"`((?:src|tests|tools|docs)/[\w./-]+\.\w+)`", prose(page)):
             assert (ROOT / file).exists(), f"{name(page)} names {file}"
+
+
+def test_names_that_pages_mention_can_be_imported() -> None:
+    for page in PAGES:
+        for dotted in re.findall(r"`(hedged(?:\.[A-Za-z_]\w*)+)", page.read_text(encoding="utf-8")):
+            assert pydoc.locate(dotted) is not None, f"{name(page)} mentions {dotted}"
+
+
+def verbs(command: Any, path: str = "hedged") -> Iterator[tuple[str, set[str]]]:
+    """Every verb of the command line, as it is typed, and its options."""
+    for part, child in getattr(command, "commands", {}).items():
+        yield from verbs(child, f"{path} {part}")
+    if not hasattr(command, "commands"):
+        yield path, {option for parameter in command.params for option in parameter.opts if option.startswith("-")}
+
+
+def test_the_page_of_the_command_line_has_every_option_and_no_other() -> None:
+    text = (DOCS / "command-line.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## (hedged.*?)\n(.*?)(?=^## )", text, re.MULTILINE | re.DOTALL))
+    known: dict[str, set[str]] = {title: set() for title in sections}
+    for path, options in verbs(typer.main.get_command(app)):
+        known[path if path in sections else path.rpartition(" ")[0]] |= options
+    for title, body in sections.items():
+        shown = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*(?![\w-])", re.sub(r"pip install \S+", "", body)))
+        assert known[title] - {"--help", "-h", "--json"} <= shown, title
+        assert shown <= known[title] | {"--json"}, title
 
 
 def test_table_of_certified_errors_is_current() -> None:
