@@ -87,10 +87,10 @@ def test_broken_photos_are_in_no_part() -> None:
             {"by": "pattern", "test_pattern": "z"},
             "inputs to test: data.test_pattern = 'z'",
         ),
-        (["a", "b"], None, {"by": "pattern", "test_pattern": "("}, "no regular expression"),
+        (["a", "b"], None, {"by": "pattern", "test_pattern": "("}, "not a regular expression"),
         (["a", "b"], None, {"by": "column"}, "there is none"),
         (["a", "b"], ["train", "probe"], {"by": "column"}, "says 'probe', expected one of train"),
-        (["a", "a", "b"], ["train", "test", "test"], {"by": "column"}, "a has photos in train and in test"),
+        (["a", "a", "b"], ["train", "test", "test"], {"by": "column"}, "a has inputs in train and in test"),
     ],
 )
 def test_rules_that_leave_nothing(names: list[str], parts: list[str] | None, rule: dict[str, Any], words: str) -> None:

@@ -1,4 +1,4 @@
-"""Pixels from image files of any size and mode, and a word for each file that has none to give."""
+"""Decoding image files of any size and mode; a file that cannot be decoded is a `DataError` that names it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from hedged.errors import DataError
 Pixels = NDArray[np.uint8]
 Mode = Literal["L", "RGB"]
 ORIENTATION = 0x0112  # EXIF's tag
-MOST_PIXELS = 128_000_000  # of an image: a file that claims more is taken for a decompression bomb
-MOST_BYTES = 2**30  # of a file: as many pixels, of 16 bits in four channels, and nothing gained by compression
+MAX_PIXELS = 128_000_000  # of an image: a file that claims more is taken for a decompression bomb
+MAX_BYTES = 2**30  # of a file: as many pixels, of 16 bits in four channels, and nothing gained by compression
 # Pillow knows more, but some have no mark to be known by, and one (EPS) is a program.
 FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM", "JPEG2000", "AVIF")
 
@@ -39,11 +39,15 @@ def _formats() -> tuple[str, ...]:
 
 
 def file_bytes(path: Path) -> bytes:
-    """What is in a file; whatever prevents it is a `DataError` that names the file."""
+    """The content of a file; whatever prevents reading it is a `DataError` that names the file.
+
+    Args:
+        path: the file.
+    """
     try:
         with path.open("rb", buffering=0) as file:
-            if (size := os.fstat(file.fileno()).st_size) > MOST_BYTES:
-                raise ValueError(f"it has {size:,} bytes, more than any image that is taken")
+            if (size := os.fstat(file.fileno()).st_size) > MAX_BYTES:
+                raise ValueError(f"it has {size:,} bytes, over the limit of {MAX_BYTES:,}")
             return file.readall()  # a single read may give less than all on some network disks
     except FileNotFoundError as error:
         raise DataError(f"there is no image {path}: check the path") from error
@@ -55,13 +59,16 @@ def file_bytes(path: Path) -> bytes:
 def opened(path: Path, content: bytes | None = None) -> Iterator[Image.Image]:
     """An image file, known by its content and not by its suffix; whatever fails within is a `DataError` that names it.
 
-    `content` is what is in the file, if that is known already. Pillow may warn of what is odd in a file: callers turn
-    that off, for here it could be on any thread.
+    Pillow may warn of what is odd in a file: callers turn that off, for here it could be on any thread.
+
+    Args:
+        path: the file.
+        content: what is in it, if it was read already.
     """
     content = file_bytes(path) if content is None else content
     try:
         with Image.open(io.BytesIO(content), formats=_formats()) as image:
-            if image.width * image.height > MOST_PIXELS:
+            if image.width * image.height > MAX_PIXELS:
                 raise ValueError(f"it claims {image.width:,} × {image.height:,} pixels and may be a decompression bomb")
             yield image
     except Exception as error:  # decoders fail in any way on files that are made to break them
@@ -76,7 +83,12 @@ def _unreadable(path: Path, error: Exception) -> DataError:
 
 
 def upright(image: Image.Image, mode: Mode) -> Image.Image:
-    """The image as it is to be looked at, in 8 bits; what is transparent is black."""
+    """The image turned as its EXIF data says, in 8 bits; what is transparent becomes black.
+
+    Args:
+        image: as Pillow opened it.
+        mode: "L" for grey, "RGB" for colours.
+    """
     if image.getexif().get(ORIENTATION, 1) != 1:  # asked first, for the answer is nearly always no and costs a copy
         image = ImageOps.exif_transpose(image)
     if image.mode.startswith("I"):
@@ -101,6 +113,10 @@ def _from_16_bits(image: Image.Image) -> Image.Image:
 def middle(image: Image.Image, side: int) -> Pixels:
     """The middle square of an image, uint8 (side, side, 3): its shorter edge is resized to `side`, the longer is cut.
 
+    Args:
+        image: as Pillow opened it.
+        side: pixels a side of the square.
+
     >>> middle(Image.new("L", (40, 30), 255), 8).shape
     (8, 8, 3)
     """
@@ -114,7 +130,13 @@ def middle(image: Image.Image, side: int) -> Pixels:
 
 
 def read_middle(path: Path, side: int, content: bytes | None = None) -> Pixels:
-    """The middle square of an image file, of which `content` may be known already."""
+    """The middle square of an image file, uint8 (side, side, 3).
+
+    Args:
+        path: the file.
+        side: pixels a side of the square.
+        content: what is in the file, if it was read already.
+    """
     with opened(path, content) as image:
         # A JPEG can decode itself at 1/2, 1/4 or 1/8 for a fraction of the work; twice the side keeps it as sharp.
         image.draft(None, (2 * side, 2 * side))

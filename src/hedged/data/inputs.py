@@ -1,4 +1,4 @@
-"""From what people have (paths, PIL images, arrays, tensors, files of vectors) to batches that a network takes."""
+"""What an `Embedder` takes (paths, PIL images, arrays, tensors, files of vectors), as batches for its network."""
 
 from __future__ import annotations
 
@@ -28,13 +28,19 @@ def image_batches(images: Any, shape: Shape, batch_size: int, resize: int | None
 
     `images` is one image or many: a path, a PIL image, an array or tensor `(H, W)`, `(N, H, W)` or `(N, C, H, W)`
     (arrays also `(N, H, W, C)`), of uint8 in 0…255 or floats in [0, 1], or a list of any of these. With `resize`, files
-    and PIL images may be of any size: the shorter edge is brought to `resize` pixels, then the middle is taken.
+    and PIL images may be of any size: the shorter edge is resized to `resize` pixels, then the middle is taken.
+
+    Args:
+        images: one image or many.
+        shape: (C, H, W) that the network takes.
+        batch_size: images of a batch.
+        resize: pixels of the shorter edge; none: sizes must fit.
 
     >>> [tuple(batch.shape) for batch in image_batches(np.zeros((5, 28, 56), np.uint8), (1, 28, 56), batch_size=2)]
     [(2, 1, 28, 56), (2, 1, 28, 56), (1, 1, 28, 56)]
     """
     if batch_size < 1:
-        raise ValueRangeError(f"a batch has at least one image, got batch_size={batch_size}")
+        raise ValueRangeError(f"batch_size must be at least 1, got batch_size={batch_size}")
     if isinstance(images, np.ndarray | Tensor):
         whole = _as_stack(images, shape)
         for start in range(0, len(whole), batch_size):
@@ -112,11 +118,16 @@ def _as_floats(stack: Tensor) -> Tensor:
 def vector_batches(inputs: Any, size: int, batch_size: int) -> Iterator[Tensor]:
     """Batches `(b, size)` of float32: of an array or tensor `(n, size)` or `(size,)`, a feature file, or a list of any.
 
+    Args:
+        inputs: the vectors.
+        size: the length of a vector that the network takes.
+        batch_size: vectors of a batch.
+
     >>> [tuple(batch.shape) for batch in vector_batches(np.zeros((5, 8)), size=8, batch_size=2)]
     [(2, 8), (2, 8), (1, 8)]
     """
     if batch_size < 1:
-        raise ValueRangeError(f"a batch has at least one vector, got batch_size={batch_size}")
+        raise ValueRangeError(f"batch_size must be at least 1, got batch_size={batch_size}")
     many = isinstance(inputs, list | tuple) and not all(isinstance(x, int | float) for x in inputs)
     for given in inputs if many else [inputs]:
         yield from torch.split(_vectors(given, size), batch_size)

@@ -26,6 +26,11 @@ class Purpose(IntEnum):
 def keyed(seed: int, purpose: Purpose, step: int = 0) -> np.random.Generator:
     """The generator of (seed, purpose, step), the same whenever it is asked for.
 
+    Args:
+        seed: of the run or of the data, from 0 to 2**63 − 1.
+        purpose: what is drawn; draws for different purposes never overlap.
+        step: of training, where each step draws anew.
+
     Philox is counter-based: seed and step are its key and the purpose is the top word of its counter, so two
     different triples give different streams by construction. (A `torch.Generator` on the CPU keeps only 32
     bits of its seed: among 100,000 steps some would be twins.)

@@ -1,4 +1,4 @@
-"""Which images make a batch: several of each of a few classes, and others at random."""
+"""Which inputs make a batch: several of each of a few classes, and others at random."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Ids = NDArray[np.int64]
 
 
 class Draw(NamedTuple):
-    """The positions of a batch's images, (B,), and the generator that goes on to vary them."""
+    """The positions of a batch's images, (B,), and the generator that goes on to augment them."""
 
     places: Tensor
     generator: np.random.Generator
@@ -32,6 +32,14 @@ class ClassSampler:
     No image is twice in a batch. A class that has fewer images gives all it has; one with fewer than `fewest` has no
     turn. Classes come in a new random order each pass, so that a pass reaches every one. A draw depends on the seed
     and the step alone.
+
+    Args:
+        labels: the class of each image, (n,).
+        batch_size: images of a batch.
+        classes_per_batch: how many classes give several images to each batch.
+        images_per_class: how many images each of these gives.
+        seed: draws the batches, together with the step.
+        fewest: classes with fewer images have no turn.
 
     >>> sampler = ClassSampler(torch.tensor([0, 0, 0, 1, 1, 2]), 4, classes_per_batch=2, images_per_class=2, fewest=2)
     >>> sampler.draw(step=0).places.shape, sampler.n_classes
@@ -74,7 +82,11 @@ class ClassSampler:
         return -(-self.n_classes // self.classes_per_batch)
 
     def draw(self, step: int) -> Draw:
-        """The images of this step, in random order."""
+        """The images of a step, in random order.
+
+        Args:
+            step: from 0.
+        """
         generator = keyed(self.seed, Purpose.BATCH, step)
         chosen = self._of_few_classes(step, generator)
         # As many as the whole batch: however many of these are chosen already, enough others remain.

@@ -22,8 +22,8 @@ from hedged.errors import DataError
 Names = NDArray[np.str_]
 SplitBy = Literal["share", "pattern", "column"]
 N = TypeVar("N", bound=NamedDataset)
-PARTS = {"train": "train", "training": "train", "test": "test", "val": "validation", "valid": "validation"}
-PARTS |= {"validation": "validation", "dev": "validation"}
+PART_NAMES = {"train": "train", "training": "train", "test": "test", "val": "validation", "valid": "validation"}
+PART_NAMES |= {"validation": "validation", "dev": "validation"}
 
 logger = logging.getLogger("hedged")
 
@@ -91,7 +91,13 @@ class IdentitySplitSection(DataSection):
 
 
 def part_of_each(identities: Sequence[str] | Names, column: Sequence[str] | Names | None, rule: SplitRule) -> Names:
-    """The part of each item, given whom it shows and what the column `split` says, if there is one."""
+    """The part of each input: "train", "validation" or "test", (n,).
+
+    Args:
+        identities: the identity of each input, (n,).
+        column: what the column `split` of a table says of each, if there is one.
+        rule: how to choose.
+    """
     names, labels = np.unique(np.array(identities, dtype=np.str_), return_inverse=True)
     if rule.by == "column":
         part = _by_column(column, names, labels)
@@ -120,11 +126,17 @@ def _by_pattern(names: Names, rule: SplitRule) -> Names:
 
 
 def compile_pattern(key: str, text: str, groups: int = 0) -> re.Pattern[str]:
-    """A regular expression of a config, with so many groups if any are wanted."""
+    """A regular expression that a config gives, checked.
+
+    Args:
+        key: of the config, for messages.
+        text: the expression.
+        groups: how many groups it must have; 0: any number.
+    """
     try:
         pattern = re.compile(text)
     except re.error as error:
-        raise DataError(f"{key} = {text!r} is no regular expression: {error}") from error
+        raise DataError(f"{key} = {text!r} is not a regular expression: {error}") from error
     if groups and pattern.groups != groups:
         raise DataError(
             f"{key} = {text!r} has {pattern.groups} groups, expected one, in brackets, around the name: "
@@ -136,16 +148,16 @@ def compile_pattern(key: str, text: str, groups: int = 0) -> re.Pattern[str]:
 def _by_column(column: Sequence[str] | Names | None, names: Names, labels: NDArray[np.intp]) -> Names:
     if column is None:
         raise DataError('data.split = "column" needs a file with a column "split": there is none')
-    unknown = sorted({str(part) for part in column if part.lower() not in PARTS})
+    unknown = sorted({str(part) for part in column if part.lower() not in PART_NAMES})
     if unknown:
-        raise DataError(f'the column "split" says {unknown[0]!r}, expected one of {", ".join(PARTS)}')
-    part = np.array([PARTS[name.lower()] for name in column])
+        raise DataError(f'the column "split" says {unknown[0]!r}, expected one of {", ".join(PART_NAMES)}')
+    part = np.array([PART_NAMES[name.lower()] for name in column])
     seen: dict[int, str] = {}
     for label, name in zip(labels.tolist(), part.tolist(), strict=True):
         if seen.setdefault(label, name) != name:
             raise DataError(
-                f"{names[label]} has photos in {seen[label]} and in {name}: a test says something of new identities "
-                'only if none of them was trained on. Correct the column "split"'
+                f"{names[label]} has inputs in {seen[label]} and in {name}: a test on new identities must not "
+                'contain one that was trained on. Correct the column "split"'
             )
     return part
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hedged.data import Augmentation
-from hedged.data.photos.augmentation import GREY, blur, crop, recolour
+from hedged.data.photos.augmentation import LUMINANCE, blur, crop, recolour
 from hedged.data.photos.corruption import corrupted, draw_damage
 from hedged.errors import ValueRangeError
 
@@ -52,7 +52,7 @@ def test_colours_against_one_step_after_the_other() -> None:
     generator = np.random.default_rng(3)
     factors = generator.uniform(1 - strength, 1 + strength, (3, 5))
     channels = generator.uniform(1 - strength / 3, 1 + strength / 3, (5, 3))
-    weights = GREY.double().numpy()
+    weights = LUMINANCE.double().numpy()
     for i, photo in enumerate(photos / 255):
         bright, contrast, saturation = factors[:, i]
         grey = (photo @ weights)[..., None]

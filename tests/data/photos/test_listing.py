@@ -34,7 +34,11 @@ def test_identity_by_a_regular_expression_on_the_file_name(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("rule", "words"),
-    [("(ann", "no regular expression"), ("ann", "0 groups, expected one"), ("(ann)_", "2 of 3 .*, not in bob_1.jpg")],
+    [
+        ("(ann", "not a regular expression"),
+        ("ann", "0 groups, expected one"),
+        ("(ann)_", "2 of 3 .*, not in bob_1.jpg"),
+    ],
 )
 def test_rules_that_do_not_fit(rule: str, words: str, tmp_path: Path) -> None:
     for name in ("ann_1.jpg", "ann_2.jpg", "bob_1.jpg"):

@@ -1,1 +1,1 @@
-"""Vectors that another model made: files of them, sets with identities, and their batches."""
+"""Vectors that another model made: files of them, sets of identities, their batches, and their section [data]."""

@@ -1,4 +1,4 @@
-"""Vectors that another model made of things with identities: sets of them, their parts, and their batches."""
+"""`Features`: vectors that another model made of known identities, split by identity and drawn in batches."""
 
 from __future__ import annotations
 
@@ -20,15 +20,21 @@ from hedged.data.sampling import ClassSampler
 from hedged.data.splits import SplitRule, cut, part_of_each
 from hedged.errors import DataError, ShapeError, ValueRangeError
 
-HIDDEN = 0.5  # share of its features that a corrupt vector has lost, where no file has corrupt ones
+HIDDEN_SHARE = 0.5  # share of its features that a corrupt vector has lost, where no file has corrupt ones
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Features(NamedDataset):
-    """Row i of `vectors` float32 (n, F) is of `names[labels[i]]`; row i of `twins`, if given, is the same seen worse.
+    """Vectors of identities, with corrupt twins: those of a second file, or with half of the features hidden.
 
-    Without twins, a corrupt vector has half of its features hidden: they are those of `middle` (F,).
+    Args:
+        vectors: float32 (n, F).
+        labels: the identity of each, int64 (n,).
+        names: the names of the identities, by label.
+        source: where the vectors come from.
+        middle: the mean vector of the training part, (F,): what hidden features are replaced by.
+        twins: the same things seen worse, row by row (n, F), if there are such vectors.
     """
 
     vectors: Tensor
@@ -42,15 +48,18 @@ class Features(NamedDataset):
         """Refuse parts that do not belong together."""
         n, size = self.vectors.shape
         if self.labels.shape != (n,) or self.middle.shape != (size,):
-            raise ShapeError(f"{n} vectors of {size} need as many labels, and a middle of {size}")
+            raise ShapeError(
+                f"expected {n} labels and a mean of length {size}, got {tuple(self.labels.shape)} and "
+                f"{tuple(self.middle.shape)}"
+            )
         if self.twins is not None and self.twins.shape != (n, size):
-            raise ShapeError(f"corrupt twins of {n} × {size} vectors are as many, got {tuple(self.twins.shape)}")
+            raise ShapeError(f"corrupt twins must be ({n}, {size}) as the vectors are, got {tuple(self.twins.shape)}")
 
     @property
     def damage(self) -> str:
-        """What corrupt twins are, for outputs to tell."""
+        """What the corrupt twins are, in words."""
         if self.twins is None:
-            return f"{HIDDEN:.0%} of the features of each vector, drawn at random, are those of the mean vector"
+            return f"{HIDDEN_SHARE:.0%} of the features of each vector, drawn at random, are those of the mean vector"
         return "they are the vectors of the second file"
 
     @property
@@ -59,19 +68,32 @@ class Features(NamedDataset):
         return False
 
     def clean(self, index: Tensor | None = None) -> Tensor:
-        """The vectors at `index` (all by default)."""
+        """The vectors.
+
+        Args:
+            index: which ones, (b,); all by default.
+        """
         return self.vectors if index is None else self.vectors[index]
 
     def corrupt(self, seed: int, index: Tensor | None = None) -> Tensor:
-        """Their twins; vector i is the same whatever else is asked for."""
+        """Their corrupt twins; that of vector i is the same whatever else is asked for.
+
+        Args:
+            seed: draws which features are hidden; twins of a file do not depend on it.
+            index: which ones, (b,); all by default.
+        """
         if self.twins is not None:
             return self.twins if index is None else self.twins[index]
-        hidden = keyed(seed, Purpose.TWIN).random(self.vectors.shape, dtype=np.float32) < HIDDEN
+        hidden = keyed(seed, Purpose.TWIN).random(self.vectors.shape, dtype=np.float32) < HIDDEN_SHARE
         chosen = torch.from_numpy(hidden if index is None else hidden[index.numpy()])
         return torch.where(chosen, self.middle, self.clean(index))
 
     def subset(self, places: NDArray[np.intp]) -> Features:
-        """The vectors at these places."""
+        """Some of the vectors.
+
+        Args:
+            places: which ones, (b,).
+        """
         index = torch.from_numpy(places)
         twins = None if self.twins is None else self.twins[index]
         return Features(self.vectors[index], self.labels[index], self.names, self.source, self.middle, twins)
@@ -83,9 +105,13 @@ def open_features(
     corrupt: Path | None = None,
     rule: SplitRule = SplitRule(),  # noqa: B008 (frozen)
 ) -> Splits[Features]:
-    """The parts of the vectors in a file (see `read_features`), which share no identity.
+    """The vectors in a file (see `read_features`), split into parts that share no identity.
 
-    `corrupt` is a file with the same rows, made of the same things seen worse: blurred, small, half hidden.
+    Args:
+        path: an .npy, .npz or .parquet file.
+        labels: the file with the labels of an .npy file.
+        corrupt: a file with the same rows, made of the same things seen worse: blurred, small, half hidden.
+        rule: which identities are tested.
     """
     table = read_features(path, labels)
     if table.labels is None:
@@ -116,10 +142,13 @@ def _twins(path: Path, table: Table, of: Path) -> NDArray[np.float32]:
 @final
 @dataclass(frozen=True, eq=False)
 class FeatureStream:
-    """The vectors that `sampler` draws, each corrupt with the chance `corruption`, and all with noise.
+    """The vectors that a sampler draws, some of them corrupt, all with noise. A batch depends on seed and step alone.
 
-    A corrupt vector is its twin, else it loses features at random; `noise` is in units of each feature's deviation.
-    A batch depends on the seed and the step alone.
+    Args:
+        features: what to draw from.
+        sampler: which vectors make a batch.
+        corruption: the chance that a vector is replaced by its twin; without twins it loses features at random.
+        noise: the standard deviation of what is added, in units of each feature's standard deviation.
     """
 
     features: Features
@@ -130,16 +159,23 @@ class FeatureStream:
     def __post_init__(self) -> None:
         """Refuse what is no chance and no deviation."""
         if not 0 <= self.corruption <= 1 or not 0 <= self.noise < float("inf"):
-            raise ValueRangeError(f"corruption is in [0, 1] and noise at least 0, got {self.corruption}, {self.noise}")
+            raise ValueRangeError(
+                f"corruption must be in [0, 1] and noise at least 0, got {self.corruption}, {self.noise}"
+            )
 
     def batch(self, step: int) -> Batch:
+        """The batch of a step.
+
+        Args:
+            step: from 0.
+        """
         index, generator = self.sampler.draw(step)
         vectors, data = self.features.clean(index), self.features
         chosen = generator.random((len(index), 1)) < self.corruption
         if data.twins is not None:
             vectors = torch.where(torch.from_numpy(chosen), data.twins[index], vectors)
         else:
-            hidden = chosen & (generator.random(vectors.shape) < HIDDEN)
+            hidden = chosen & (generator.random(vectors.shape) < HIDDEN_SHARE)
             vectors = torch.where(torch.from_numpy(hidden), data.middle, vectors)
         if self.noise:
             random = torch.from_numpy(generator.standard_normal(vectors.shape, dtype=np.float32))

@@ -16,14 +16,21 @@ from hedged.errors import DataError
 Vectors = NDArray[np.float32]
 Words = NDArray[np.str_]
 
-ENDINGS = (".npy", ".npz", ".parquet")
+FILE_ENDINGS = (".npy", ".npz", ".parquet")
 # The names under which each column may stand in .npz and .parquet.
 VECTORS, LABELS, SPLIT, IDS = ("features", "feature"), ("labels", "label"), ("split",), ("ids", "id")
-KNOWN = frozenset((*VECTORS, *LABELS, *SPLIT, *IDS))
+KNOWN_COLUMNS = frozenset((*VECTORS, *LABELS, *SPLIT, *IDS))
 
 
 class Table(NamedTuple):
-    """Rows of a file: `vectors` (n, F), and what it says about each row, (n,), where it says anything."""
+    """The rows of a file.
+
+    Args:
+        vectors: float32 (n, F).
+        labels: the identity of each row, (n,), if the file says.
+        split: the part that each row belongs to, (n,), if the file says.
+        ids: the id of each row, (n,), if the file says.
+    """
 
     vectors: Vectors
     labels: Words | None = None
@@ -32,8 +39,12 @@ class Table(NamedTuple):
 
 
 def is_feature_file(path: Path) -> bool:
-    """Whether a path ends as a file of vectors does."""
-    return path.suffix.lower() in ENDINGS
+    """Whether a path ends as a file of vectors does.
+
+    Args:
+        path: the path.
+    """
+    return path.suffix.lower() in FILE_ENDINGS
 
 
 def read_features(path: Path, labels: Path | None = None) -> Table:
@@ -42,9 +53,13 @@ def read_features(path: Path, labels: Path | None = None) -> Table:
     An .npy file holds the vectors alone, `(n, F)` or one `(F,)`; their labels are in a file beside it, an .npy of
     numbers or words or a text file with one a line. An .npz file has the arrays `features` and `labels`, a .parquet
     file the columns `features` (lists) and `labels`; both may have `split` and `ids`.
+
+    Args:
+        path: the file of vectors.
+        labels: the file of their labels, if they are in another.
     """
     if not is_feature_file(path):
-        raise DataError(f"{path} does not end in .npy, .npz or .parquet, the kinds of file with vectors: convert it")
+        raise DataError(f"vectors are read from .npy, .npz or .parquet files, got {path}: convert it")
     columns = _read(path, {".npy": _npy, ".npz": _npz}.get(path.suffix.lower(), _parquet))
     vectors = _vectors(_find(columns, VECTORS), path, list(columns))
     given = _find(columns, LABELS) if labels is None else _read(labels, _label_file)["labels"]
@@ -78,11 +93,11 @@ def _npz(path: Path) -> dict[str, Any]:
         if isinstance(loaded, np.ndarray):
             raise DataError(f"{path} is an .npy file by another name: rename it")
         with loaded as content:
-            return {name: content[name] for name in content.files if name in KNOWN}
+            return {name: content[name] for name in content.files if name in KNOWN_COLUMNS}
 
 
 def _parquet(path: Path) -> dict[str, Any]:
-    table = read_parquet(path, instead="an .npz file", columns=KNOWN)
+    table = read_parquet(path, instead="an .npz file", columns=KNOWN_COLUMNS)
     return {
         name: _rows_of_lists(table[name], path) if name in VECTORS else table[name].to_pylist()
         for name in table.column_names

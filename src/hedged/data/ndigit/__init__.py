@@ -1,1 +1,1 @@
-"""N-digit MNIST: digits found or fetched, composed, occluded, split, and drawn in batches."""
+"""N-digit MNIST: digits from a cache or fetched, composed into images, occluded, split, and drawn in batches."""

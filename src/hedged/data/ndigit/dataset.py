@@ -20,15 +20,17 @@ from hedged.errors import DataError, ValueRangeError
 
 Ids = NDArray[np.int64]
 
-MOST_DIGITS = 18  # a number must fit an int64
+MAX_DIGITS = 18  # a number must fit an int64
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class NDigit(Dataset):
-    """An N-digit set: row i of `image_ids` (n, N) names the digits of image i, from left to right.
+    """Images of N digits side by side, composed when asked for; labels are read off the digits.
 
-    Images are composed when asked for; labels are read off the digits, so that the two cannot disagree.
+    Args:
+        digits: the single digits.
+        image_ids: int64 (n, N); row i numbers the digits of image i, from left to right.
 
     >>> from hedged.data import offline_digits
     >>> pair = NDigit(offline_digits("train"), torch.tensor([[4, 7], [0, 0]]))
@@ -42,9 +44,9 @@ class NDigit(Dataset):
     def __post_init__(self) -> None:
         """Refuse ids that name no digit."""
         ids = self.image_ids
-        if ids.ndim != 2 or not 1 <= ids.shape[1] <= MOST_DIGITS or ids.dtype != torch.int64:
+        if ids.ndim != 2 or not 1 <= ids.shape[1] <= MAX_DIGITS or ids.dtype != torch.int64:
             raise DataError(
-                f"image_ids must be int64 (n, N) with N from 1 to {MOST_DIGITS}, got {ids.dtype} {tuple(ids.shape)}"
+                f"image_ids must be int64 (n, N) with N from 1 to {MAX_DIGITS}, got {ids.dtype} {tuple(ids.shape)}"
             )
         if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= len(self.digits)):
             raise DataError(
@@ -62,12 +64,12 @@ class NDigit(Dataset):
 
     @property
     def source(self) -> str:
-        """Where the digits come from, for outputs to name."""
+        """Where the digits come from."""
         return self.digits.source
 
     @property
     def subject(self) -> str:
-        """What images of one class share, for outputs to name."""
+        """What images of one class share."""
         return "number"
 
     @property
@@ -82,7 +84,7 @@ class NDigit(Dataset):
 
     @property
     def damage(self) -> str:
-        """What is done to corrupt twins, for outputs to tell."""
+        """What was done to the corrupt twins, in words."""
         return "a random rectangle of every digit is black"
 
     @cached_property
@@ -97,27 +99,47 @@ class NDigit(Dataset):
         return torch.from_numpy(np.unique(self.labels.numpy()))
 
     def name(self, label: int) -> str:
-        """A number as it is written, with its leading zeros."""
+        """A number as it is written, with its leading zeros.
+
+        Args:
+            label: the number.
+        """
         return f"{label:0{self.n_digits}d}"
 
     def tiles(self, index: Tensor | None = None) -> Tensor:
-        """The digits of the images at `index` (all by default), before composing: uint8 (b, N, 28, 28)."""
+        """The digits of images, before composing: uint8 (b, N, 28, 28).
+
+        Args:
+            index: which images, (b,); all by default.
+        """
         ids = self.image_ids if index is None else self.image_ids[index]
         # NumPy copies bytes in blocks, torch one by one: here it is ten times as fast, and on one thread.
         return torch.from_numpy(self.digits.images.numpy()[ids.numpy()])
 
     def clean(self, index: Tensor | None = None) -> Tensor:
-        """The images at `index` (all by default): uint8 (b, 28, 28N)."""
+        """The images: uint8 (b, 28, 28N).
+
+        Args:
+            index: which images, (b,); all by default.
+        """
         return side_by_side(self.tiles(index))
 
     def corrupt(self, seed: int, index: Tensor | None = None) -> Tensor:
-        """The twins of `clean`, every digit occluded; image i is the same whatever else is asked for."""
+        """The twins of `clean`, every digit occluded; that of image i is the same whatever else is asked for.
+
+        Args:
+            seed: draws the occlusion.
+            index: which images, (b,); all by default.
+        """
         boxes = draw_boxes((len(self), self.n_digits), chance=1.0, generator=keyed(seed, Purpose.TWIN))
         return side_by_side(cover(self.tiles(index), boxes if index is None else boxes[index.numpy()]))
 
 
 def side_by_side(tiles: Tensor) -> Tensor:
     """(b, N, 28, 28) → (b, 28, 28N).
+
+    Args:
+        tiles: the digits of each image.
 
     >>> side_by_side(torch.arange(8).reshape(1, 2, 2, 2))
     tensor([[[0, 1, 4, 5], [2, 3, 6, 7]]])
@@ -137,12 +159,19 @@ def build_ndigit(
     As in google/n-digit-mnist, no digit is twice at the same place of the same number, unless there are fewer
     of its kind than samples.
 
+    Args:
+        digits: what to compose of.
+        n_digits: N, the digits of an image.
+        numbers: the classes.
+        samples_per_number: images of each class.
+        generator: draws the digits.
+
     >>> from hedged.data import offline_digits
     >>> build_ndigit(offline_digits("train"), 2, [7, 42], 3, np.random.default_rng(0)).labels
     tensor([ 7,  7,  7, 42, 42, 42])
     """
-    if not 1 <= n_digits <= MOST_DIGITS:
-        raise ValueRangeError(f"n_digits must be from 1 to {MOST_DIGITS}, got {n_digits}")
+    if not 1 <= n_digits <= MAX_DIGITS:
+        raise ValueRangeError(f"n_digits must be from 1 to {MAX_DIGITS}, got {n_digits}")
     if not numbers or min(numbers) < 0 or max(numbers) >= 10**n_digits:
         raise ValueRangeError(f"numbers of {n_digits} digits are from 0 to {10**n_digits - 1}, at least one")
     if samples_per_number < 1:

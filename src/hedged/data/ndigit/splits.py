@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from hedged.data.dataset import Splits
-from hedged.data.ndigit.dataset import MOST_DIGITS, NDigit, build_ndigit
+from hedged.data.ndigit.dataset import MAX_DIGITS, NDigit, build_ndigit
 from hedged.data.ndigit.mnist import Digits
 from hedged.data.random import Purpose, keyed
 from hedged.errors import DataError, ValueRangeError
@@ -26,6 +26,12 @@ class SplitSizes:
 
     Every class of a part gets the same number of images, rounded down. When the classes are too many to get
     `per_class` each, a part has fewer classes (as the test parts of the paper's 3-digit set).
+
+    Args:
+        train: images to train on.
+        validation: images of the validation part, if there is one.
+        test: images of each test set.
+        per_class: images that a class must have.
     """
 
     train: int = 100_000
@@ -57,6 +63,15 @@ def ndigit_splits(
     and tests on those (seen) and on the others (unseen). With a `holdout`, that share of the training digits
     is set apart first: validation is composed of them alone and has numbers of the training part.
     The test sets are "instance", or "seen", "unseen" and "all" (both together).
+
+    Args:
+        train: the digits to compose training and validation images of.
+        test: the digits to compose test images of.
+        n_digits: N, the digits of an image.
+        split: "instance" or "number".
+        seed: draws numbers and digits.
+        holdout: share of the training digits set apart for validation.
+        sizes: images of each part.
 
     >>> from hedged.data import offline_digits
     >>> small = SplitSizes(train=1_400, test=900, per_class=9)
@@ -91,8 +106,8 @@ def _both(seen: NDigit, unseen: NDigit) -> dict[str, NDigit]:
 
 def _choose_numbers(n_digits: int, split: Split, seed: int, sizes: SplitSizes) -> tuple[list[int], list[int]]:
     """Numbers to train on and numbers never to train on, in random order."""
-    if not 1 <= n_digits <= MOST_DIGITS:
-        raise ValueRangeError(f"n_digits must be from 1 to {MOST_DIGITS}, got {n_digits}")
+    if not 1 <= n_digits <= MAX_DIGITS:
+        raise ValueRangeError(f"n_digits must be from 1 to {MAX_DIGITS}, got {n_digits}")
     total = 10**n_digits
     share = total if split == "instance" else total * 7 // 10
     trained = min(share, sizes.train // sizes.per_class)

@@ -27,6 +27,14 @@ class TwoStream:
 
     A batch depends on the seed and the step alone: to resume is to ask for the next step.
 
+    Args:
+        data: what to draw from.
+        batch_size: images of a batch.
+        classes_per_batch: classes of the second stream, in each batch.
+        images_per_class: images of each of these.
+        occlusion: the chance that a digit is occluded.
+        seed: draws batches and occlusion, together with the step.
+
     >>> from hedged.data import build_ndigit, offline_digits
     >>> data = build_ndigit(offline_digits("train"), 2, range(20), 30, np.random.default_rng(0))
     >>> batch = TwoStream(data, seed=1).batch(step=500)
@@ -56,7 +64,11 @@ class TwoStream:
         return self._sampler.steps_per_pass
 
     def batch(self, step: int) -> Batch:
-        """The batch of this step, in random order."""
+        """The batch of a step, in random order.
+
+        Args:
+            step: from 0.
+        """
         index, generator = self._sampler.draw(step)
         tiles = occlude(self.data.tiles(index), self.occlusion, generator)
         images = side_by_side(tiles).unsqueeze(1).numpy() / np.float32(255)

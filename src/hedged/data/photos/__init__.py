@@ -1,4 +1,4 @@
-"""Photos of identities, from a folder or a table: listed, decoded once, split by identity, varied in batches."""
+"""Photos of identities, from a folder or a table: listed, decoded once, split by identity, augmented in batches."""
 
 from hedged.data.photos.augmentation import Augmentation as Augmentation
 from hedged.data.photos.config import ImagesConfig as ImagesConfig

@@ -26,7 +26,7 @@ from hedged.data.decode import Pixels, file_bytes, read_middle
 from hedged.errors import DataError, RunError
 
 FORMAT = 1  # of the pixels: raise it whenever the same file would be decoded to others
-BLOCK = 16  # photos that a thread takes at a time
+PHOTOS_PER_TASK = 16  # photos that a thread takes at a time
 PIXELS, FILES = "pixels.npy", "files.json"
 MAX_NAMED = 100  # broken files that are named one by one
 
@@ -36,7 +36,12 @@ logger = logging.getLogger("hedged")
 @final
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """`pixels` uint8 (n, side, side, 3), mapped from disk; `broken` tells why a file has none, by its place."""
+    """Decoded photos.
+
+    Args:
+        pixels: uint8 (n, side, side, 3), mapped from disk.
+        broken: why a file could not be decoded, by its place.
+    """
 
     pixels: Pixels
     broken: dict[int, str]
@@ -47,6 +52,11 @@ def decode_all(paths: Sequence[Path], side: int, cache: Path | None = None) -> D
 
     The cache is `cache`, else $HEDGED_CACHE/photos, else hedged/photos in the user's cache; to delete it costs no more
     than decoding again.
+
+    Args:
+        paths: the image files.
+        side: pixels a side of a square.
+        cache: the folder of the cache.
     """
     folder = (cache or cache_folder("photos")) / _key(paths, side)
     try:
@@ -81,7 +91,7 @@ def _contents(paths: Sequence[Path]) -> list[bytes]:
 
     def block(start: int) -> list[bytes]:
         hashes = []
-        for path in paths[start : start + BLOCK]:
+        for path in paths[start : start + PHOTOS_PER_TASK]:
             try:
                 hashes.append(_hash(file_bytes(path)))
             except DataError:
@@ -89,7 +99,7 @@ def _contents(paths: Sequence[Path]) -> list[bytes]:
         return hashes
 
     with ThreadPoolExecutor(cores()) as pool:
-        return list(chain.from_iterable(pool.map(block, range(0, len(paths), BLOCK))))
+        return list(chain.from_iterable(pool.map(block, range(0, len(paths), PHOTOS_PER_TASK))))
 
 
 def _hash(content: bytes) -> bytes:
@@ -117,7 +127,7 @@ def _decode(file: Path, paths: Sequence[Path], side: int, hashes: dict[int, byte
     """Decode into a new .npy file; tell the hash of each file that can be read, and why the broken ones are broken."""
 
     def block(start: int) -> int:
-        end = min(start + BLOCK, len(paths))
+        end = min(start + PHOTOS_PER_TASK, len(paths))
         pixels = np.zeros((end - start, side, side, 3), np.uint8)
         for i in range(start, end):
             try:
@@ -135,7 +145,7 @@ def _decode(file: Path, paths: Sequence[Path], side: int, hashes: dict[int, byte
         warnings.simplefilter("ignore")
         header = _begin(out, (len(paths), side, side, 3))
         try:
-            for done in pool.map(block, range(0, len(paths), BLOCK)):
+            for done in pool.map(block, range(0, len(paths), PHOTOS_PER_TASK)):
                 update(done, f"{len(broken)} broken" if broken else "")
         finally:
             pool.shutdown(cancel_futures=True)
@@ -158,7 +168,12 @@ def _begin(file: BinaryIO, shape: tuple[int, ...]) -> int:
 
 
 def report_broken(decoded: Decoded, policy: Broken) -> None:
-    """Name the files that could not be decoded; refuse them if that is the policy, or if there are no others."""
+    """Warn of files that could not be decoded; refuse them if that is the policy, or if there are no others.
+
+    Args:
+        decoded: what was decoded.
+        policy: "skip" or "refuse".
+    """
     if not decoded.broken:
         return
     named = [decoded.broken[i] for i in sorted(decoded.broken)][:MAX_NAMED]

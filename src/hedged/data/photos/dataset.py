@@ -28,8 +28,16 @@ Rows = NDArray[np.int64]
 @final
 @dataclass(frozen=True, eq=False)
 class Photos(NamedDataset):
-    """Photo i is row `rows[i]` of `pixels` uint8 (m, S, S, 3) and shows `names[labels[i]]`; a network sees the
-    middle `size` × `size` of it, a training step a random part of that size.
+    """Photos of identities. A network sees the middle `size` × `size` of each, a training step a random part of it.
+
+    Args:
+        pixels: decoded squares, uint8 (m, S, S, 3).
+        rows: the row of `pixels` that each photo is, (n,).
+        labels: the identity of each photo, int64 (n,).
+        names: the names of the identities, by label.
+        paths: the file of each photo.
+        size: pixels a side that a network sees.
+        source: where the photos come from.
     """
 
     pixels: Pixels
@@ -59,32 +67,57 @@ class Photos(NamedDataset):
         return DAMAGE
 
     def squares(self, index: Tensor | None = None) -> Pixels:
-        """The cached squares of the photos at `index` (all by default): uint8 (b, S, S, 3)."""
+        """The decoded squares: uint8 (b, S, S, 3).
+
+        Args:
+            index: which photos, (b,); all by default.
+        """
         rows = self.rows if index is None else self.rows[index.numpy()]
         return np.asarray(self.pixels[rows])
 
     def clean(self, index: Tensor | None = None) -> Tensor:
-        """The middle of the photos at `index` (all by default): uint8 (b, 3, size, size)."""
+        """The middle of each photo: uint8 (b, 3, size, size).
+
+        Args:
+            index: which photos, (b,); all by default.
+        """
         edge = (self.pixels.shape[1] - self.size) // 2
         rows = self.rows if index is None else self.rows[index.numpy()]
         middle = self.pixels[rows, edge : edge + self.size, edge : edge + self.size]
         return torch.from_numpy(np.asarray(middle)).permute(0, 3, 1, 2)
 
     def corrupt(self, seed: int, index: Tensor | None = None) -> Tensor:
-        """The twins of `clean`, each of low resolution or with a part hidden; photo i is the same whatever is asked."""
+        """The twins of `clean`, each of low resolution or with a part hidden; that of photo i is always the same.
+
+        Args:
+            seed: draws the damage.
+            index: which photos, (b,); all by default.
+        """
         damage = draw_damage(len(self), self.size, keyed(seed, Purpose.TWIN))
         wanted = np.arange(len(self)) if index is None else index.numpy()
         return corrupted(self.clean(index), damage[wanted])
 
     def subset(self, places: NDArray[np.intp]) -> Photos:
-        """The photos at these places."""
+        """Some of the photos.
+
+        Args:
+            places: which ones, (b,).
+        """
         paths = [self.paths[i] for i in places]
         labels = self.labels[torch.from_numpy(places)]
         return Photos(self.pixels, self.rows[places], labels, self.names, paths, self.size, self.source)
 
 
 def split_photos(listing: Listing, decoded: Decoded, size: int, rule: SplitRule, source: str) -> Splits[Photos]:
-    """Cut a set into parts by identity."""
+    """Decoded photos, split into parts that share no identity; broken ones are left out.
+
+    Args:
+        listing: all photos.
+        decoded: their pixels.
+        size: pixels a side that a network sees.
+        rule: which identities are tested.
+        source: where the photos come from.
+    """
     names, labels = np.unique(np.array(listing.identities, dtype=np.str_), return_inverse=True)
     rows = np.array([i for i in range(len(listing)) if i not in decoded.broken], dtype=np.int64)
     whole = Photos(
@@ -109,10 +142,16 @@ def open_photos(
     broken: Broken = "skip",
     cache: Path | None = None,
 ) -> Splits[Photos]:
-    """The parts of the photos that `path` holds or lists (see `list_photos`), decoded once into a cache.
+    """The photos in a folder or a table (see `list_photos`), decoded once into a cache, and split by identity.
 
-    Of each photo the middle `cached_size` × `cached_size` is kept, resized; a network sees `size` × `size` of it.
-    Files that cannot be decoded are named, and skipped or refused.
+    Args:
+        path: the folder, or the .csv or .parquet file.
+        identity: what tells the identity of a photo in a folder.
+        size: pixels a side that a network sees.
+        cached_size: pixels a side that are kept of a photo: its shorter edge is resized to this, and the middle taken.
+        rule: which identities are tested.
+        broken: whether to skip files that cannot be decoded, or to refuse them all; either way they are named.
+        cache: the folder of the cache.
     """
     listing = list_photos(path, identity)
     decoded = decode_all(listing.paths, cached_size, cache)

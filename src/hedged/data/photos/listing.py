@@ -18,7 +18,13 @@ FOLDER = "folder"  # the rule that a photo shows whom its folder is named after
 @final
 @dataclass(frozen=True)
 class Listing:
-    """Photo i is the file `paths[i]` and shows `identities[i]`; `parts[i]` is its part of the data, if a table says."""
+    """Which photos there are.
+
+    Args:
+        paths: the file of each photo.
+        identities: whom or what each shows.
+        parts: the part of the data that each belongs to, if a table says.
+    """
 
     paths: Sequence[Path]
     identities: Sequence[str]
@@ -31,8 +37,10 @@ class Listing:
 def list_photos(path: Path, identity: str = FOLDER) -> Listing:
     """The photos of a folder and all below it, or those that a .csv or .parquet file lists (path, label[, split]).
 
-    In a folder, `identity` tells whom a photo shows: the folder it lies in, or a regular expression with one group,
-    searched in the path below `path` with / between folders. Relative paths of a table start at its own folder.
+    Args:
+        path: the folder, or the table; relative paths in a table start at its own folder.
+        identity: in a folder, the identity of a photo: "folder" for the name of the folder it lies in, or a regular
+            expression with one group, searched in its path below `path` with / between folders.
     """
     if path.suffix.lower() in (".csv", ".parquet") and not path.is_dir():
         listing = _from_table(path)
@@ -48,7 +56,11 @@ def list_photos(path: Path, identity: str = FOLDER) -> Listing:
 
 
 def image_files(folder: Path) -> list[Path]:
-    """The images in a folder and in all below it, in order of their paths."""
+    """The images in a folder and in all below it, in order of their paths.
+
+    Args:
+        folder: where to look.
+    """
     endings = image_suffixes()
     return [file for file in sorted(folder.rglob("*")) if file.suffix.lower() in endings and file.is_file()]
 

@@ -27,7 +27,14 @@ class _Row(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class PairList:
-    """Pair k is the files `paths[first[k]]` and `paths[second[k]]`; `matches[k]`: they show the same. Each (n,)."""
+    """Pairs of image files: pair k is `paths[first[k]]` and `paths[second[k]]`.
+
+    Args:
+        paths: the files, each once.
+        first: places in `paths`, (n,).
+        second: places in `paths`, (n,).
+        matches: whether the two show the same identity, (n,).
+    """
 
     paths: list[Path]
     first: NDArray[np.intp]
@@ -35,7 +42,11 @@ class PairList:
     matches: NDArray[np.bool_]
 
     def without(self, broken: Iterable[int]) -> tuple[PairList, NDArray[np.intp]]:
-        """Only the pairs both of whose files are sound, and where the files that they need were in `paths`."""
+        """The pairs of which neither file is broken, and where the files that they need were in `paths`.
+
+        Args:
+            broken: places of broken files in `paths`.
+        """
         bad = np.array(sorted(broken), dtype=np.intp)
         left = ~(np.isin(self.first, bad) | np.isin(self.second, bad))
         needed, places = np.unique([self.first[left], self.second[left]], return_inverse=True)
@@ -46,8 +57,12 @@ class PairList:
 def read_pairs(file: Path, images: Path | None = None) -> PairList:
     """The pairs of a .csv or .parquet file with columns pathA, pathB and same, or else of a text file in LFW's format.
 
-    Paths start at the folder `images`, by default that of the file. In LFW's format a line is "name i j" for photos
-    name/name_000i.jpg and name/name_000j.jpg of one person, or "name i other j" for two.
+    In LFW's format a line is "name i j" for photos name/name_000i.jpg and name/name_000j.jpg of one person, or
+    "name i other j" for two.
+
+    Args:
+        file: the list.
+        images: the folder that paths start at, by default that of the file.
     """
     if not file.is_file():
         raise DataError(f"there is no list of pairs {file}: check the path")

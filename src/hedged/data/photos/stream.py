@@ -1,4 +1,4 @@
-"""Batches of photos: several of each of a few identities, others at random, each varied anew."""
+"""Batches of photos: several of each of a few identities, others at random, each augmented anew."""
 
 from __future__ import annotations
 
@@ -14,13 +14,24 @@ from hedged.data.sampling import ClassSampler
 @final
 @dataclass(frozen=True, eq=False)
 class PhotoStream:
-    """The photos that `sampler` draws, varied by `augmentation`; a batch depends on the seed and the step alone."""
+    """The photos that a sampler draws, augmented. A batch depends on the seed and the step alone.
+
+    Args:
+        photos: what to draw from.
+        sampler: which photos make a batch.
+        augmentation: how they are augmented.
+    """
 
     photos: Photos
     sampler: ClassSampler
     augmentation: Augmentation
 
     def batch(self, step: int) -> Batch:
+        """The batch of a step.
+
+        Args:
+            step: from 0.
+        """
         index, generator = self.sampler.draw(step)
         images = self.augmentation.apply(self.photos.squares(index), self.photos.size, generator)
         return Batch(images, self.photos.labels[index])
