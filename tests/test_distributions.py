@@ -410,7 +410,7 @@ CONSTRUCTORS: list[Any] = [Gaussian, Mixture]
         (ONE, INFINITE, ValueRangeError, "infinite"),
         (ONE, 0 * ONE, ValueRangeError, r"positive, got a smallest value of 0: use Point\(mean\)"),
         (ONE, -2 * ONE, ValueRangeError, r"smallest value of -2.*exp\(log_variance\)"),
-        (ONE, torch.ones(3, 1), ShapeError, r"\(3, 2\).*\(3, 1\).*expand_as"),
+        (ONE, torch.ones(1, 2), ShapeError, r"\(3, 2\).*\(1, 2\).*expand_as"),
         (ONE, torch.ones(2), ShapeError, r"one shape"),
         (ONE, ONE.double(), ShapeError, r"float32 and .*float64.*\.to\(mean.dtype\)"),
         (ONE.long(), ONE.long(), ShapeError, "floating-point mean.*got torch.int64"),
@@ -479,3 +479,9 @@ def test_unpacking_checks_values_and_types(make: type[Distribution]) -> None:
         make.unpack(torch.full((3, 4), math.nan), 4 if make is Point else 2)
     with pytest.raises(ShapeError, match="list"):
         make.unpack([1.0, 2.0], 1)  # type: ignore[arg-type]
+
+
+def test_one_variance_stands_for_all_dimensions() -> None:
+    one = Gaussian(torch.zeros(3, 2), torch.tensor([[1.0], [2.0], [3.0]]))
+    assert torch.equal(one.variance, torch.tensor([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]))
+    assert torch.equal(Gaussian.unpack(one.pack(), 2).pack(), one.pack())

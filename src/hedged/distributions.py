@@ -188,9 +188,13 @@ class Point(Distribution):
 
 @final
 class Gaussian(Distribution):
-    """z ~ N(μ, diag σ²) with `mean` and `variance` of shape `(..., D)`.
+    """z ~ N(μ, diag σ²).
 
-    >>> z = Gaussian(torch.zeros(3, 2), torch.ones(3, 2))
+    Args:
+        mean: μ, `(..., D)`.
+        variance: σ², `(..., D)`; or `(..., 1)`, one for all dimensions.
+
+    >>> z = Gaussian(torch.zeros(3, 2), torch.ones(3, 1))
     >>> z.kl()
     tensor([0., 0., 0.])
     >>> z[0].sample(8, torch.Generator().manual_seed(0)).shape
@@ -199,6 +203,8 @@ class Gaussian(Distribution):
 
     def __init__(self, mean: Tensor, variance: Tensor) -> None:
         _require_floats("Gaussian", mean=mean, variance=variance)
+        if variance.shape == (*mean.shape[:-1], 1):
+            variance = variance.expand_as(mean)
         _require_variance("Gaussian", mean, variance)
         self._mean, self._variance = mean, variance
 

@@ -11,7 +11,6 @@ from hedged.metrics.calibration import reliability as reliability
 from hedged.metrics.identification import Vote as Vote
 from hedged.metrics.identification import knn_accuracy as knn_accuracy
 from hedged.metrics.identification import knn_correct as knn_correct
-from hedged.metrics.identification import nearest as nearest
 from hedged.metrics.organisation import AxisAlignment as AxisAlignment
 from hedged.metrics.organisation import Centroids as Centroids
 from hedged.metrics.organisation import axis_alignment as axis_alignment
