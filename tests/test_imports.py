@@ -29,7 +29,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluation": {"data", "decisions", "match", "metrics", "models", "plots", "training"},
     "bench": {"data", "decisions", "evaluation", "losses", "match", "metrics", "models", "plots", "search", "training"},
     "paper": {"data", "decisions", "evaluation", "match", "metrics", "models", "plots", "training"},
-    "cli": {"bench", "data", "decisions", "evaluation", "match", "metrics", "models", "paper", "search", "training"},
+    "cli": {
+        "bench",
+        "data",
+        "decisions",
+        "evaluation",
+        "match",
+        "metrics",
+        "models",
+        "paper",
+        "plots",
+        "search",
+        "training",
+    },
 }
 # --8<-- [end:table]
 BELOW: dict[str, set[str]] = {  # among what all may import

@@ -22,12 +22,11 @@ from hedged._files import make_folder, write_json
 from hedged._progress import progress
 from hedged.bench.decisions import SPLITS, Items, Trial, as_json, curves, halves, measure, summary
 from hedged.bench.decisions_page import write_page
-from hedged.cli._runs import load_run
 from hedged.data import build_ndigit, load_mnist
 from hedged.data.random import Purpose, keyed
 from hedged.errors import DataError
 from hedged.models import embed_all
-from hedged.training import build_data
+from hedged.training import Run, build_data
 
 RESULTS = Path(__file__).parents[1] / "results" / "decisions"
 NUMBERS = {"hedged:ndigit-2d": 100, "hedged:ndigit-3d": 400}  # numbers of which images are made, drawn by the seed
@@ -47,7 +46,7 @@ def measure_ndigit(name: str, out: Path) -> None:
 
 def measure_photos(run: Path, name: str, out: Path) -> None:
     """Photos of the identities that a run was not trained on: halves of the test ones, and validation against test."""
-    config, embedder = load_run(run)
+    config, embedder = Run(run).trained()
     data = build_data(config)
     if data.validation is None:
         raise DataError(f"{run} kept no identities for validation, which are calibrated on: train with some held out")
@@ -57,7 +56,7 @@ def measure_photos(run: Path, name: str, out: Path) -> None:
     )
     said = f"{len(new.labels):,} photos of {len(np.unique(new.labels))} identities that were not trained on"
     whole = as_json(measure(known, new)) | {"identities": len(np.unique(known.labels))}
-    model = f"{embedder.architecture.backbone}, trained with config {embedder.notes.get('fingerprint')}"
+    model = f"{embedder.architecture.backbone}, trained with config {Run(run).digest}"
     write(out / f"{name}.json", model, said, split(new, name), validation=whole)
 
 

@@ -29,7 +29,7 @@ from hedged.distributions import Point
 from hedged.evaluation import CONDITIONS, Evaluation
 from hedged.metrics import all_pairs, average_precision
 from hedged.models import Embedder, laid_out
-from hedged.training import build_data, load_config, shipped_config, train
+from hedged.training import Run, build_data, load_config, shipped_config, train
 
 SIDE = 28  # pixels a side that photos are reduced to
 SEEDS = (0, 1, 2)
@@ -65,7 +65,7 @@ def make(model: Path, data: Path, folder: Path) -> Made:
     if whole.exists() and small.exists():
         with np.load(whole) as content:
             return Made(whole, small, *content["features"].shape)
-    network, parts = Embedder.load(model), build_data(load_config(model / "config.toml", [f"data.path={data}"]))
+    network, parts = Embedder.load(model), build_data(load_config(Run(model).config_file, [f"data.path={data}"]))
     sets = [(name, part) for name, part in _parts(parts).items() if isinstance(part, Photos)]
     labels = [part.name(label) for _, part in sets for label in part.labels.tolist()]
     split = [name for name, part in sets for _ in range(len(part))]

@@ -12,6 +12,8 @@ from typing import Any
 
 from hedged.errors import RunError
 
+CALIBRATION = "calibration.json"  # beside a model: written by decisions, listed by training.Run
+
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Call `write` on a new file beside `path`, force it to disk, then put it in the place of `path`.

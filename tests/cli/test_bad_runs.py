@@ -11,8 +11,8 @@ import pytest
 from cli.commands import Hedged, check_refused, snapshot
 from safetensors.torch import load_file, save_file
 
-from hedged.training import load_config
-from hedged.training.checkpoint import FILE, load_checkpoint
+from hedged.training import Run
+from hedged.training.checkpoint import read_checkpoint
 
 
 def truncated(path: Path) -> None:
@@ -23,20 +23,20 @@ def of_another_version(path: Path) -> None:
     if path.suffix == ".json":
         path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
         return
-    checkpoint = load_checkpoint(path.parent, load_config(path.parent / "config.toml").fingerprint())
-    metadata = {"format": "99", "step": str(checkpoint.step), "fingerprint": checkpoint.fingerprint}
+    checkpoint = read_checkpoint(path)
+    metadata = {"format": "99", "step": str(checkpoint.step), "digest": checkpoint.digest}
     save_file(checkpoint.tensors, path, metadata)
 
 
 def of_another_model(path: Path) -> None:
     """The weights or the state of a wider network, saved under the same name."""
-    if path.name == FILE:
-        checkpoint = load_checkpoint(path.parent, load_config(path.parent / "config.toml").fingerprint())
+    if path == Run(path.parent).checkpoint_file:
+        checkpoint = read_checkpoint(path)
         wider = {
             name: tensor.repeat(2, *[1] * (tensor.ndim - 1)) if tensor.ndim else tensor
             for name, tensor in checkpoint.tensors.items()
         }
-        save_file(wider, path, {"format": "1", "step": "10", "fingerprint": checkpoint.fingerprint})
+        save_file(wider, path, {"format": "1", "step": "10", "fingerprint": checkpoint.digest})
     else:
         save_file({name: t.repeat(2) if t.ndim == 1 else t for name, t in load_file(path).items()}, path)
 
@@ -72,7 +72,7 @@ def test_models_that_cannot_be_used(
 def test_checkpoints_that_cannot_be_resumed(
     hedged: Hedged, run: Path, damage: Callable[[Path], None], words: list[str]
 ) -> None:
-    damage(run / FILE)
+    damage(run / "checkpoint.safetensors")
     before = snapshot(run)
     check_refused(hedged("train", run / "config.toml", "--out", run, "--resume"), str(run), *words)
     assert snapshot(run) == before
@@ -90,7 +90,7 @@ def test_resuming_what_is_not_there_leaves_nothing_behind(hedged: Hedged, tiny: 
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("missing", [None, FILE, "model.json"])
+@pytest.mark.parametrize("missing", [None, "checkpoint.safetensors", "model.json"])
 def test_a_folder_that_holds_a_run_already(hedged: Hedged, tiny: Path, run: Path, missing: str | None) -> None:
     if missing:
         (run / missing).unlink()

@@ -66,6 +66,27 @@ def test_calibrate_on_a_list_of_pairs(hedged: Hedged, run: Path, listed: Path) -
     assert told["model"] == Embedder.load(run).fingerprint()
 
 
+def test_evaluate_decides_by_the_calibration(hedged: Hedged, run: Path, listed: Path) -> None:
+    without = json.loads(hedged("evaluate", run, "--json").out)
+    assert "decisions" not in without
+    assert hedged("calibrate", run, "--abstain-rate", "0.2").code == 0
+    saved = json.loads((run / "calibration.json").read_text())
+    result = hedged("evaluate", run, "--report")
+    assert result.code == 0, result.err
+    assert "chosen on the pairs that calibration.json was made from" in result.out
+    assert "pairs left undecided" in result.out
+    metrics = json.loads((run / "metrics.json").read_text())
+    threshold = {"log_odds": saved["accept_from"], "chosen_on": "the pairs that calibration.json was made from"}
+    assert metrics["decisions"]["threshold"] == threshold
+    assert metrics["decisions"]["calibrated"]["abstained"] == pytest.approx(0.2, abs=0.05)
+    assert metrics["decisions"]["calibrated"]["base_rate"] == 0.5
+    assert "calibration.json was made from" in (run / "report.html").read_text()
+    pairs = json.loads(hedged("evaluate", run, "--pairs", listed, "--json").out)
+    assert pairs["decisions"]["threshold"] == threshold
+    (run / "calibration.json").write_text(json.dumps(saved | {"model": "0" * 16}))
+    check_refused(hedged("evaluate", run), "made for another model", "hedged calibrate")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from cli.commands import Hedged, check_refused, snapshot
 
-from hedged.training import load_config
-from hedged.training.checkpoint import FILE, load_checkpoint
+from hedged.training import Run, load_config
 
 
 @contextmanager
@@ -42,16 +41,16 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_training_on_a_full_disk_keeps_the_last_checkpoint(hedged: Hedged, tiny: Path, small_disk: Path) -> None:
     result = hedged("train", tiny, "--out", small_disk / "run")
-    check_refused(result, "cannot write", FILE, "No space left on device", "free space")
+    check_refused(result, "cannot write", "checkpoint.safetensors", "No space left on device", "free space")
     run = small_disk / "run"
-    assert load_checkpoint(run, load_config(tiny).fingerprint()).step == 10
-    assert {path.name for path in run.iterdir()} == {"config.toml", "log.jsonl", FILE}
+    assert Run(run).checkpoint(load_config(tiny)).step == 10
+    assert {path.name for path in run.iterdir()} == {"config.toml", "log.jsonl", "checkpoint.safetensors"}
 
 
 def test_a_checkpoint_that_does_not_fit(hedged: Hedged, tiny: Path, tmp_path: Path) -> None:
     with files_of_at_most(20_000):
         result = hedged("train", tiny, "--out", tmp_path / "run")
-    check_refused(result, "cannot write", FILE, "File too large", "free space")
+    check_refused(result, "cannot write", "checkpoint.safetensors", "File too large", "free space")
     assert {path.name for path in (tmp_path / "run").iterdir()} == {"config.toml", "log.jsonl"}
 
 

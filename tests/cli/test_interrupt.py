@@ -10,8 +10,7 @@ import pytest
 from cli.commands import Hedged, Result, check_refused, snapshot, start
 
 from hedged import Embedder
-from hedged.training import load_config
-from hedged.training.checkpoint import load_checkpoint
+from hedged.training import Run, load_config
 
 
 def test_ctrl_c_while_training_saves_and_tells_how_to_go_on(tiny: Path, tmp_path: Path) -> None:
@@ -27,7 +26,7 @@ def test_ctrl_c_while_training_saves_and_tells_how_to_go_on(tiny: Path, tmp_path
     out, err = process.communicate(timeout=60)
     command = f"`hedged train {run / 'config.toml'} --out {run} --resume`"
     check_refused(Result(process.returncode, out, err), "interrupted after step", command)
-    step = load_checkpoint(run, load_config(run / "config.toml").fingerprint()).step
+    step = Run(run).checkpoint(load_config(run / "config.toml")).step
     assert f"after step {step} of 1000000" in err
     assert not list(run.glob(".*"))
 

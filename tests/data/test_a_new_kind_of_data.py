@@ -20,7 +20,7 @@ from hedged.data.random import Purpose, keyed
 from hedged.errors import ConfigError
 from hedged.evaluation import Evaluation
 from hedged.evaluation.measure import measure
-from hedged.training import Config, build_data, parse_config, train
+from hedged.training import Config, Run, build_data, parse_config, train
 
 BINS = 12  # of a spectrum
 
@@ -128,7 +128,7 @@ def test_it_is_trained_and_evaluated(run: Path) -> None:
     found = Evaluation(embedder, data.test["test"]).metrics()
     assert found["verification_ap"]["clean"] > max(0.8, found["verification_ap"]["corrupt"])
     assert found["test_set"]["corruption"] == "they are heard through a wall"
-    results = measure(config, embedder, data.test["test"], run, report=True, validation=data.validation)
+    results = measure(Run(run), embedder, data.test["test"], report=True, validation=data.validation)
     assert results.metrics["decisions"]["threshold"]["chosen_on"] == "validation identities"
     page = (run / "report.html").read_text(encoding="utf-8")
     assert "240 images of 12 identities" in page

@@ -66,7 +66,7 @@ DESCRIPTIONS: list[tuple[dict[str, Any], str]] = [
 
 
 def test_results_and_runs_are_still_found_under_the_fingerprints_of_their_configs() -> None:
-    assert {name: load_config(shipped_config(name)).fingerprint() for name in shipped_configs()} == CONFIGS
+    assert {name: load_config(shipped_config(name)).digest() for name in shipped_configs()} == CONFIGS
 
 
 @pytest.mark.parametrize("name", MODELS)

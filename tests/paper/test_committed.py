@@ -107,7 +107,7 @@ def test_shipped_models_load_by_name_and_embed() -> None:
         e = Embedder.load(name)
         assert e.architecture.shape == (1, 28, 28 * digits)
         assert e.architecture.components == components
-        assert e.notes["fingerprint"] == recipe(digits, digits, f"mog-{components}").fingerprint()
+        assert e.notes["fingerprint"] == recipe(digits, digits, f"mog-{components}").digest()
     with pytest.raises(RunError, match="no model ships as hedged:ndigit-9d; there are: hedged:ndigit-2d"):
         Embedder.load("hedged:ndigit-9d")
 

@@ -144,7 +144,7 @@ def test_weights_of_the_kl_term_rise_from_panel_to_panel(exhibition: Exhibition)
 
 
 def test_the_middle_weight_is_the_model_of_the_tables(exhibition: Exhibition) -> None:
-    assert kl_ellipsoids.EXHIBIT.configs()[2].fingerprint() == recipe(3, 3, "mog-1").fingerprint()
+    assert kl_ellipsoids.EXHIBIT.configs()[2].digest() == recipe(3, 3, "mog-1").digest()
 
 
 def test_all_cubes_are_one_cube_that_holds_every_ellipsoid_and_the_unit_sphere(exhibition: Exhibition) -> None:

@@ -65,7 +65,7 @@ def test_a_point_and_a_gaussian_train_the_same_way_for_three_seeds(pets: Pets) -
 
 
 def test_where_the_photos_are_does_not_matter_to_a_model(pets: Pets) -> None:
-    assert [c.fingerprint() for c in EXHIBIT.configs()] == [c.fingerprint() for c in pets.configs()]
+    assert [c.digest() for c in EXHIBIT.configs()] == [c.digest() for c in pets.configs()]
 
 
 def test_all_pairs_of_tested_dogs_are_measured_as_a_loop_over_them_does(pets: Pets, shelf: Shelf) -> None:

@@ -20,7 +20,7 @@ from hedged.errors import RunError
 from hedged.paper import workers
 from hedged.paper.shelf import Need, Shelf
 from hedged.paper.workers import fill, together
-from hedged.training import Config, checkpoint
+from hedged.training import Config, Run
 
 NUMBER: dict[str, Any] = {"split": "number", "test_images": 400, "per_class": 20}
 
@@ -76,14 +76,14 @@ def test_a_kill_in_the_middle_loses_nothing_and_leaves_no_orphan(tmp_path: Path)
     (tmp_path / "config.json").write_text(config.model_dump_json())
     process = subprocess.Popen([sys.executable, "-c", FILL, str(tmp_path)], stderr=subprocess.DEVNULL)
     place = Shelf(tmp_path / "models").place(config)
-    _wait_for(place / checkpoint.FILE)
+    _wait_for(Run(place).checkpoint_file)
     process.send_signal(signal.SIGKILL)
     process.wait()
     step = _settled(place)
     assert 0 < step < 4_000
     shelf = Shelf(tmp_path / "models")
     assert not shelf.has(Need(config))
-    assert checkpoint.load_checkpoint(place, config.fingerprint()).step == step
+    assert Run(place).checkpoint(config).step == step
 
 
 def _wait_for(path: Path) -> None:
@@ -95,11 +95,11 @@ def _wait_for(path: Path) -> None:
 
 def _settled(place: Path) -> int:
     """The step of the checkpoint once nobody writes any more."""
-    fingerprint = json.loads((place / "need.json").read_text())["config"]
-    config = Config.model_validate_json(json.dumps(fingerprint))
+    content = json.loads((place / "need.json").read_text())["config"]
+    config = Config.model_validate_json(json.dumps(content))
     step, since = -1, time.monotonic()
     while time.monotonic() - since < 3:
-        now = checkpoint.load_checkpoint(place, config.fingerprint()).step
+        now = Run(place).checkpoint(config).step
         if now != step:
             step, since = now, time.monotonic()
         time.sleep(0.1)

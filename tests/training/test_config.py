@@ -26,10 +26,10 @@ def test_written_out_and_read_back_it_is_the_same() -> None:
     assert parse_config(tomllib.loads(config.to_toml())) == config
 
 
-def test_trained_models_are_still_found_under_their_fingerprint() -> None:
-    assert Config().fingerprint() == "b7dc51ded18c68fb"
-    assert recipe(2, 2, "mog-1", seed=0).fingerprint() == "7c22432851f1310e"
-    assert recipe(3, 3, "mog-2", seed=1).fingerprint() == "2e302d5d2f077f26"
+def test_trained_models_are_still_found_under_their_digest() -> None:
+    assert Config().digest() == "b7dc51ded18c68fb"
+    assert recipe(2, 2, "mog-1", seed=0).digest() == "7c22432851f1310e"
+    assert recipe(3, 3, "mog-2", seed=1).digest() == "2e302d5d2f077f26"
 
 
 def test_every_config_that_ships_is_valid_for_points_too() -> None:
@@ -107,7 +107,7 @@ def test_files_that_are_missing_or_not_toml(tmp_path: Path) -> None:
         load_config(path)
 
 
-def test_the_fingerprint_tells_runs_apart_but_not_how_they_are_logged() -> None:
+def test_the_digest_tells_runs_apart_but_not_how_they_are_logged() -> None:
     same = parse_config({"train": {"log_every": 7, "checkpoint_every": 9}})
     other = parse_config({"train": {"seed": 1}})
-    assert same.fingerprint() == Config().fingerprint() != other.fingerprint()
+    assert same.digest() == Config().digest() != other.digest()

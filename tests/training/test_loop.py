@@ -17,7 +17,7 @@ from tiny import tiny_config, tiny_data
 from hedged import Embedder
 from hedged.data import TwoStream
 from hedged.errors import RunError, TrainingError
-from hedged.training import train
+from hedged.training import Run, train
 from hedged.training.build import build_parts
 from hedged.training.journal import diagnose
 from hedged.training.loop import Trainer
@@ -108,7 +108,7 @@ def _run_until(trainer: Trainer, run: Path, step: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TwoStream, "batch", lambda self, n: whole(n) if n < step else crash(n))
         with pytest.raises(KeyboardInterrupt):
-            trainer.run(run)
+            trainer.run(Run(run))
 
 
 def test_ctrl_c_finishes_the_step_saves_it_and_tells_how_to_go_on(tmp_path: Path) -> None:

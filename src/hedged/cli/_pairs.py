@@ -9,25 +9,25 @@ from hedged.cli._output import print_json, print_table
 
 if TYPE_CHECKING:
     from hedged.evaluation import Evaluation
-    from hedged.models import Embedder
-    from hedged.training import Config
+    from hedged.training import Run
 
-FILE = "metrics-pairs.json"
+PART = "pairs"  # in the name of the file of metrics
 
 
-def evaluate_pairs(
-    config: Config, embedder: Embedder, file: Path, images: Path | None, run: Path, as_json: bool
-) -> None:
-    """Decide on the pairs that a file lists, tell how many were right, and keep the numbers."""
+def evaluate_pairs(run: Run, file: Path, images: Path | None, as_json: bool) -> None:
+    """Decide on the pairs that a file lists, print how many were right, and keep the numbers."""
     from hedged._files import write_json
     from hedged.data import read_pairs
     from hedged.evaluation import decide_listed
     from hedged.evaluation.headline import decision_rows
+    from hedged.evaluation.measure import saved_decider
 
-    listed = read_pairs(file, images)
-    decisions = decide_listed(embedder, listed, _validation(config, embedder), config.data.on_broken_file)
+    listed, decider = read_pairs(file, images), saved_decider(run, run.embedder)
+    validation = None if decider else _validation(run)
+    decisions = decide_listed(run.embedder, listed, validation, run.config.data.on_broken_file, decider)
     metrics = {"decisions": decisions.metrics(), "file": str(file)}
-    write_json(run / FILE, metrics)
+    path = run.metrics_file(PART)
+    write_json(path, metrics)
     if as_json:
         print_json(metrics)
         return
@@ -35,15 +35,15 @@ def evaluate_pairs(
     rows.append(("threshold, in log-odds", f"{decisions.threshold:.3f}"))
     print_table(f"{len(decisions.pairs):,} pairs of {file}", ("", "measured"), rows)
     print(f"\nthe threshold was chosen on {decisions.chosen_on}")
-    print(f"numbers: {run / FILE}")
+    print(f"numbers: {path}")
 
 
-def _validation(config: Config, embedder: Embedder) -> Evaluation | None:
+def _validation(run: Run) -> Evaluation | None:
     """What a threshold can be chosen on: the validation part of the run's own images, if they are still there."""
     from hedged.evaluation import Evaluation
     from hedged.training import build_data
 
-    if not config.data.can_validate():
+    if not run.config.data.can_validate():
         return None
-    validation = build_data(config).validation
-    return Evaluation(embedder, validation) if validation else None
+    validation = build_data(run.config).validation
+    return Evaluation(run.embedder, validation) if validation else None

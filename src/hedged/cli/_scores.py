@@ -28,6 +28,9 @@ def print_scores(results: Results, part: str | None = None) -> None:
     named = f" ({part} numbers)" if part in ("seen", "unseen", "all") else ""
     title = f"{len(data):,} {kind} images of {data.contents}{named}, of {data.source}"
     print_table(title, header, [row[: len(header)] for row in rows])
+    decisions = results.decisions
+    if decisions and decisions.decider:
+        print(f"\npairs were decided at log-odds of {decisions.threshold:.3f}, chosen on {decisions.chosen_on}")
     if data.paper_task and not data.paper_task.comparable:
         print(f"\nNOT MNIST: the digits are {data.source}.")
         print("The paper's numbers are for MNIST: they stand here for orientation, not for comparison.")

@@ -10,23 +10,26 @@ import typer
 
 from hedged.cli._decisions import print_calibration
 from hedged.cli._output import Json, examples, print_json
-from hedged.cli._runs import Run, load_embedder, load_run
+from hedged.cli._runs import RunFolder
 from hedged.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
-    from hedged.decisions import Abstention, Aims
-    from hedged.evaluation.calibrating import Source
+    from hedged.decisions import Abstention, Aims, Calibration, Quality
+    from hedged.evaluation.calibration_pairs import Source
+    from hedged.plots.reliability import Diagram
+    from hedged.training import Run
 
 EXAMPLES = examples(
     "hedged calibrate runs/first",
     "hedged calibrate runs/first --false-match-rate 0.001 --abstain-rate 0.2",
     "hedged calibrate runs/first --pairs pairs.csv --base-rate 0.01 --costs 100,1,0.5",
 )
-FALSE_MATCH_RATE, ABSTAIN_RATE = 0.01, 0.1  # unless told
+FALSE_MATCH_RATE, ABSTAIN_RATE = 0.01, 0.1  # the defaults
+DPI = 160  # of the picture
 
 
 def calibrate(
-    run: Run,
+    run: RunFolder,
     pairs: Annotated[
         Path | None,
         typer.Option(
@@ -60,26 +63,27 @@ def calibrate(
     ] = 0.5,
     json: Json = False,
 ) -> None:
-    """Make match probabilities come true, and decide by them.
+    """Calibrate match probabilities and choose decision thresholds.
 
     Learns from labelled pairs how log-odds turn into probabilities (by a temperature or any rising function, whichever
     does better on identities held out in turn), the threshold for a false-match rate, and when to abstain. Writes
-    RUN/calibration.json, which `match`, `search` and `identify` then use, and a picture, RUN/reliability.png.
+    RUN/calibration.json, which `evaluate`, `match`, `search` and `identify` then use, and RUN/reliability.png.
     """
     from hedged.decisions import calibrate as find
-    from hedged.evaluation.calibrating import PICTURE, save_calibration
+    from hedged.training import Run
 
     if pairs and corrupt:
         raise ConfigError("--corrupt is for the run's own images and --pairs for others: give one of them")
     aims = _aims(false_match_rate, abstain_rate, costs, base_rate)
-    source, fingerprint = _source(run, pairs, images, corrupt)
-    found = find(source.pairs, fingerprint, aims)
-    path = save_calibration(found, run, source.words)
+    opened = Run(run)
+    source = _source(opened, pairs, images, corrupt)
+    found = find(source.pairs, opened.embedder.fingerprint(), aims)
+    path = _save(found, opened, source.words)
     if json:
         print_json(loads(path.read_text(encoding="utf-8")))
         return
     print_calibration(found, source.words)
-    print(f"\ncalibration: {path}\npicture: {run / PICTURE}")
+    print(f"\ncalibration: {path}\npicture: {opened.reliability_file}")
 
 
 def _aims(false_match_rate: float | None, abstain_rate: float | None, costs: str | None, base_rate: float) -> Aims:
@@ -108,16 +112,31 @@ def _costs(text: str) -> Abstention:
     return AbstainByCosts(false_match, false_non_match, abstention)
 
 
-def _source(run: Path, pairs: Path | None, images: Path | None, corrupt: bool) -> tuple[Source, str]:
-    """Scored pairs, and the fingerprint of the model that scored them."""
+def _source(run: Run, pairs: Path | None, images: Path | None, corrupt: bool) -> Source:
+    """Pairs scored by the model of the run."""
     from hedged.data import read_pairs
-    from hedged.evaluation.calibrating import pairs_of_list, pairs_of_run
+    from hedged.evaluation.calibration_pairs import pairs_of_list, pairs_of_run
     from hedged.models.saved import MODEL_PREFIX
 
-    if str(run).startswith(MODEL_PREFIX):
-        raise RunError(f"{run} ships with hedged, and its folder is not written to: calibrate a copy of it")
+    if str(run.folder).startswith(MODEL_PREFIX):
+        raise RunError(f"{run.folder} ships with hedged, and its folder is not written to: calibrate a copy of it")
     if pairs:
-        listed, embedder = read_pairs(pairs, images), load_embedder(run)
-        return pairs_of_list(listed, embedder, str(pairs)), embedder.fingerprint()
-    config, embedder = load_run(run)
-    return pairs_of_run(config, embedder, "corrupt" if corrupt else "clean"), embedder.fingerprint()
+        return pairs_of_list(read_pairs(pairs, images), run.embedder, str(pairs))
+    return pairs_of_run(*run.trained(), "corrupt" if corrupt else "clean")
+
+
+def _save(found: Calibration, run: Run, words: str) -> Path:
+    """Write calibration.json, and the picture before it: what is there is of one calibration."""
+    from hedged._files import write_atomically
+    from hedged.plots.reliability import reliability_figure
+
+    choice = found.choice
+    figure = reliability_figure(_diagram("before", choice.before), _diagram(f"after: {found.kind}", choice.after))
+    write_atomically(run.reliability_file, lambda part: figure.savefig(part, dpi=DPI, format="png"))
+    return found.decider.save(run.folder, {"source": words, **found.report()})
+
+
+def _diagram(title: str, quality: Quality) -> Diagram:
+    from hedged.plots.reliability import Diagram
+
+    return Diagram(title, quality.reliability, {"ECE": quality.ece, "Brier": quality.brier, "NLL": quality.nll})

@@ -26,10 +26,11 @@ def demo(
 
     A hedged embedding, a Gaussian in two dimensions, is learnt from scratch on 2-digit MNIST in a few minutes, measured
     on clean and corrupt images beside the paper's numbers, and shown in DIR/report.html; the numbers are in
-    DIR/metrics.json. Run again, it goes on where it was stopped, or measures the finished run once more.
+    DIR/metrics.json. Run again, it resumes where it was stopped, or measures the finished run once more.
     """
     from hedged.cli._scores import print_scores
     from hedged.evaluation.demo import run_demo
+    from hedged.training import Run
 
     folder = out or Path("runs/demo-offline" if offline else "runs/demo")
     results = run_demo(folder, offline)
@@ -37,4 +38,4 @@ def demo(
         print_json(results.metrics)
         return
     print_scores(results)
-    print(f"\nreport: {folder / 'report.html'}\nnumbers: {folder / 'metrics.json'}")
+    print(f"\nreport: {Run(folder).report_file()}\nnumbers: {Run(folder).metrics_file()}")

@@ -10,7 +10,7 @@ import typer
 
 from hedged.cli._output import Json, examples, print_json
 from hedged.cli._pairs import evaluate_pairs
-from hedged.cli._runs import Run, load_run
+from hedged.cli._runs import RunFolder
 from hedged.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Part(StrEnum):
 
 
 def evaluate(
-    run: Run,
+    run: RunFolder,
     split: Annotated[
         Part | None,
         typer.Option(
@@ -66,29 +66,31 @@ def evaluate(
 
     On clean and corrupt test images: verification, identification by neighbours, and whether the uncertainty tells
     where these fail, beside the paper's numbers where it has any. The test set is that of RUN/config.toml. The numbers
-    go to RUN/metrics.json, with `--split NAME` to RUN/metrics-NAME.json. Of images of your own, pairs are also decided
-    on, at a threshold that was chosen on the validation identities; `--pairs` does only that, for the pairs you list,
-    into RUN/metrics-pairs.json.
+    go to RUN/metrics.json, with `--split NAME` to RUN/metrics-NAME.json. Pairs are also decided on: by the calibration
+    if `hedged calibrate` has left one, else, of images of your own, at a threshold that is chosen on the validation
+    identities. `--pairs` does only that, for the pairs you list, into RUN/metrics-pairs.json.
     """
     from hedged.cli._scores import print_scores
     from hedged.evaluation.measure import measure
+    from hedged.training import Run
 
-    config, embedder = load_run(run)
+    opened = Run(run)
+    config, embedder = opened.trained()
     if pairs:
         if split or report:
             raise ConfigError("--pairs goes with neither --split nor --report: leave them out")
-        evaluate_pairs(config, embedder, pairs, images, run, json)
+        evaluate_pairs(opened, pairs, images, json)
         return
-    name = f"-{split}" if split else ""
-    part, data, validation = _images(config, split)
-    results = measure(config, embedder, data, run, name, report, validation=validation)
+    name, data, validation = _images(config, split)
+    part = split or ""
+    results = measure(opened, embedder, data, part, report, validation=validation)
     if json:
         print_json(results.metrics)
         return
-    print_scores(results, part)
-    print(f"\nnumbers: {run / f'metrics{name}.json'}")
+    print_scores(results, name)
+    print(f"\nnumbers: {opened.metrics_file(part)}")
     if report:
-        print(f"report: {run / f'report{name}.html'}")
+        print(f"report: {opened.report_file(part)}")
 
 
 def _images(config: Config, wanted: Part | None) -> tuple[str, Dataset, Dataset | None]:

@@ -23,7 +23,7 @@ def train(
     ],
     out: Annotated[Path, typer.Option("--out", metavar="RUN", help="Folder for the run: config, log, weights.")],
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the last checkpoint in RUN, to the same weights.")
+        bool, typer.Option("--resume", help="Resume from the last checkpoint in RUN, to the same weights.")
     ] = False,
     overrides: Annotated[
         list[str] | None,
@@ -33,15 +33,14 @@ def train(
     """Train a model.
 
     RUN gets config.toml (every setting), log.jsonl, a checkpoint every few hundred steps, and at the end the model.
-    Ctrl-C saves a checkpoint first; `--resume` goes on from there. A folder that holds a run is never overwritten.
+    Ctrl-C saves a checkpoint first; `--resume` continues from there. A folder that holds a run is never overwritten.
     """
-    from hedged.training import build_data, load_config
-    from hedged.training import train as train_model
-    from hedged.training.loop import check_folder
+    from hedged.training import Run, build_data, load_config
+    from hedged.training.loop import train_from
 
-    settings = load_config(_find(config), overrides or ())
-    check_folder(settings, out, resume)
-    embedder = train_model(settings, build_data(settings).train, out, resume)
+    settings, run = load_config(_find(config), overrides or ()), Run(out)
+    checkpoint = run.prepare(settings, resume)
+    embedder = train_from(checkpoint, settings, build_data(settings).train, run)
     print(f"trained {embedder.notes['steps']:,} steps on {embedder.notes['data']}; the model is in {out}")
     print(f"next: hedged evaluate {out}")
 

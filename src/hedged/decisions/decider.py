@@ -12,12 +12,12 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from scipy.special import expit
 
-from hedged._files import write_json
+from hedged._files import CALIBRATION, write_json
 from hedged.decisions.calibrators import Calibrator, Isotonic, Temperature, base_rate_shift
 from hedged.decisions.policy import Policy, Verdict
 from hedged.errors import HedgedError, RunError
 
-FILE, FORMAT = "calibration.json", 1
+FORMAT = 1
 
 
 class Answer(NamedTuple):
@@ -67,8 +67,8 @@ class Decider:
             "accept_from": _finite(self.policy.accept_from),
             "report": report or {},
         }
-        write_json(folder / FILE, content)
-        return folder / FILE
+        write_json(folder / CALIBRATION, content)
+        return folder / CALIBRATION
 
     @classmethod
     def _of(cls, saved: _Saved) -> Self:
@@ -78,7 +78,7 @@ class Decider:
 
 def load_decider(folder: str | Path, fingerprint: str) -> Decider | None:
     """The decider saved beside the model of this fingerprint, or None if there is none."""
-    path = Path(folder) / FILE
+    path = Path(folder) / CALIBRATION
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):

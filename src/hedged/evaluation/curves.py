@@ -17,16 +17,29 @@ ONE_ETA = "A point embedding has the same η for every image."
 @final
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Performance in 20 bins of η; an empty mapping comes with the reason."""
+    """Performance in 20 bins of η; an empty mapping comes with the reason.
+
+    Args:
+        ap: Average precision, by the condition of the images.
+        knn: Share of clean probes identified, by the condition of the gallery.
+        corrupt_probes: Share of corrupt probes identified in a clean gallery.
+        why_no_ap: Why `ap` is empty, in words.
+        why_no_knn: Why `knn` is empty, in words.
+    """
 
     ap: Mapping[Condition, UncertaintyCurve]
-    knn: Mapping[Condition, UncertaintyCurve]  # by condition of the gallery, probes clean
+    knn: Mapping[Condition, UncertaintyCurve]
     corrupt_probes: UncertaintyCurve | None
     why_no_ap: str = ""
     why_no_knn: str = ""
 
     @classmethod
     def measure(cls, evaluation: Evaluation) -> Self:
+        """The curves of an evaluation.
+
+        Args:
+            evaluation: The measurements, which keep what they have measured.
+        """
         if isinstance(evaluation.embeddings["clean"], Point):
             return cls({}, {}, None, ONE_ETA, ONE_ETA)
         ap, knn, probes, why_no_ap, why_no_knn = {}, {}, None, "", ""
@@ -42,9 +55,19 @@ class Curves:
         return cls(ap, knn, probes, why_no_ap, why_no_knn)
 
     def ap_kendall(self, condition: Condition) -> float | None:
+        """Kendall's τ of a curve of `ap`, None where there is none.
+
+        Args:
+            condition: That of the images.
+        """
         return self.ap[condition].kendall if self.ap else None
 
     def knn_kendall(self, gallery: Condition) -> float | None:
+        """Kendall's τ of a curve of `knn`, None where there is none.
+
+        Args:
+            gallery: The condition of the gallery.
+        """
         return self.knn[gallery].kendall if self.knn else None
 
 

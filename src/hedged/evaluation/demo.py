@@ -6,53 +6,38 @@ import logging
 import time
 from pathlib import Path
 
-from hedged._files import make_folder
-from hedged.data import Dataset, Splits
 from hedged.errors import RunError
 from hedged.evaluation.measure import Results, measure
-from hedged.models import Embedder
-from hedged.models.saved import DESCRIPTION
-from hedged.training import Config, build_data, load_config, shipped_config, train
-from hedged.training import checkpoint as checkpoints
+from hedged.training import Run, build_data, load_config, shipped_config
+from hedged.training.loop import train_from
 
 logger = logging.getLogger("hedged")
 
 
 def run_demo(out: Path, offline: bool = False) -> Results:
-    """Train the demo in the folder `out`, evaluate it there, and write metrics.json and report.html.
+    """Train the demo, evaluate it, and write metrics.json and report.html.
 
-    A folder that holds this demo already is gone on with: an unfinished run is finished, a finished one evaluated.
-    `offline` takes scikit-learn's digits instead of MNIST, and says so in everything it writes.
+    If the folder already holds this demo, it is resumed where it is unfinished, and evaluated again where it is
+    finished.
+
+    Args:
+        out: The folder of the run.
+        offline: Take scikit-learn's digits instead of MNIST, and say so in everything that is written.
     """
-    config = load_config(shipped_config("demo-offline" if offline else "demo"))
-    make_folder(out)
+    run, config = Run(out), load_config(shipped_config("demo-offline" if offline else "demo"))
     begun = time.monotonic()
-    state = _state(config, out)
+    state = run.state
+    if state == "finished" and run.digest != config.digest():
+        raise RunError(f"{out} holds a run with other settings than this demo's: choose another folder with --out")
+    checkpoint = None if state == "finished" else run.prepare(config, resume=state == "unfinished")
     data = build_data(config)
     if offline:
         logger.warning("NOT MNIST: this demo uses %s", data.train.source)
-    embedder = _trained(config, data, out, state)
-    seconds = {"training": time.monotonic() - begun} if state != "finished" else {}
-    return measure(config, embedder, data.test["instance"], out, report=True, seconds=seconds)
-
-
-def _state(config: Config, out: Path) -> str:
-    """What `out` holds: nothing ("new"), this demo "unfinished" or "finished"; another run is refused."""
-    mine = config.fingerprint()
-    if (out / DESCRIPTION).exists():
-        if Embedder.load(out).notes.get("fingerprint") == mine:
-            return "finished"
-    elif not (out / checkpoints.FILE).exists():
-        return "new"
-    elif checkpoints.load_checkpoint(out, mine):
-        return "unfinished"
-    raise RunError(f"{out} holds a run with other settings than this demo's: choose another folder with --out")
-
-
-def _trained(config: Config, data: Splits[Dataset], out: Path, state: str) -> Embedder:
     if state == "finished":
         logger.info("%s holds the trained demo already: evaluating it again (delete the folder to train anew)", out)
-        return Embedder.load(out)
+        return measure(run, run.embedder, data.test["instance"], report=True)
     if state == "unfinished":
-        logger.info("%s holds an unfinished demo: going on from its last checkpoint", out)
-    return train(config, data.train, out, resume=state == "unfinished")
+        logger.info("%s holds an unfinished demo: resuming from its last checkpoint", out)
+    embedder = train_from(checkpoint, config, data.train, run)
+    seconds = {"training": time.monotonic() - begun}
+    return measure(run, embedder, data.test["instance"], report=True, seconds=seconds)

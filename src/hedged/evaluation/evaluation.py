@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any, Literal, final
+from functools import cached_property, partial, wraps
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -36,10 +38,18 @@ CONDITIONS: tuple[Condition, ...] = ("clean", "corrupt")
 # Gallery and probe, as the paper combines them: never both corrupt.
 GRID: tuple[tuple[Condition, Condition], ...] = (("clean", "clean"), ("clean", "corrupt"), ("corrupt", "clean"))
 Array = NDArray[np.float64]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def match_scores(pairs: Pairs, z: Distribution, model: MatchModel) -> Array:
-    """The log-odds of a match for each pair of items of z."""
+    """The log-odds of a match for each pair.
+
+    Args:
+        pairs: Pairs of items of z.
+        z: The embeddings.
+        model: What makes log-odds of two of them.
+    """
 
     def score(i: NDArray[np.intp], j: NDArray[np.intp]) -> Array:
         with torch.no_grad():
@@ -49,12 +59,34 @@ def match_scores(pairs: Pairs, z: Distribution, model: MatchModel) -> Array:
     return score_pairs(pairs, score)
 
 
+def _once(method: Callable[Concatenate[Evaluation, P], R]) -> Callable[Concatenate[Evaluation, P], R]:
+    """Measure once for each choice of arguments, and remember."""
+    signature = inspect.signature(method)
+
+    @wraps(method)
+    def remembered(evaluation: Evaluation, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        call = signature.bind(evaluation, *args, **kwargs)
+        call.apply_defaults()
+        key = (method.__name__, *call.args[1:])
+        if key not in evaluation._measured:
+            evaluation._measured[key] = method(evaluation, *args, **kwargs)
+        found: R = evaluation._measured[key]
+        return found
+
+    return remembered
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """Measurements of one embedder on one test set; each is made when first asked for, and once.
 
-    `seed` draws the occlusion of the corrupt twin and the pairs. `progress` hears of each part as it begins.
+    Args:
+        embedder: The model.
+        data: The test set.
+        seed: Draws the occlusion of the corrupt twin, and the pairs.
+        neighbours_each: By how many neighbours a probe is identified.
+        progress: Is called with what is about to be measured, in words.
     """
 
     embedder: Embedder
@@ -64,7 +96,17 @@ class Evaluation:
     progress: Callable[[str], None] = lambda part: None
 
     @cached_property
+    def _measured(self) -> dict[tuple[Any, ...], Any]:
+        return {}
+
+    @cached_property
+    def _scores(self) -> WeakKeyDictionary[Pairs, dict[Condition, Array]]:
+        """Scores of pairs, kept as long as the pairs are."""
+        return WeakKeyDictionary()
+
+    @cached_property
     def labels(self) -> NDArray[np.int64]:
+        """The class of every image."""
         labels: NDArray[np.int64] = self.data.labels.numpy()
         return labels
 
@@ -83,38 +125,75 @@ class Evaluation:
             return {c: self_mismatch(z, self.embedder.match_model).double().numpy() for c, z in self.embeddings.items()}
 
     def scores(self, pairs: Pairs, condition: Condition) -> Array:
-        """The log-odds of a match for each pair, both items in this condition."""
-        return match_scores(pairs, self.embeddings[condition], self.embedder.match_model)
+        """The log-odds of a match for each pair.
 
-    def verification_ap(self, condition: Condition) -> float:
-        """Average precision over 10,000 pairs, half of them matches."""
-        pairs = balanced_pairs(self.labels, seed=self.seed)
-        return average_precision(self.scores(pairs, condition), pairs.matches)
-
-    def neighbours(self, gallery: Condition, probe: Condition) -> NDArray[np.intp]:
-        """The nearest gallery images of each probe by match probability; never the probe's own image or its twin."""
-        found = self._neighbours.get((gallery, probe))
-        if found is None:
-            self.progress(f"ranking the {gallery} gallery for {probe} probes")
-            items, probes = self.embeddings[gallery], self.embeddings[probe]
-            each = min(self.neighbours_each, len(self.data) - 1)
-            matches = best_matches(probes, items, self.embedder.match_model, each, exclude_self=True)
-            found = self._neighbours[gallery, probe] = matches.items.numpy()
-        return found
+        Args:
+            pairs: Pairs of images of the test set.
+            condition: That of both images.
+        """
+        known = self._scores.setdefault(pairs, {})
+        if condition not in known:
+            known[condition] = match_scores(pairs, self.embeddings[condition], self.embedder.match_model)
+        return known[condition]
 
     @cached_property
-    def _neighbours(self) -> dict[tuple[Condition, Condition], NDArray[np.intp]]:
-        return {}
+    def verification_pairs(self) -> Pairs:
+        """10,000 pairs, half of them matches."""
+        return balanced_pairs(self.labels, seed=self.seed)
 
+    @_once
+    def verification_ap(self, condition: Condition) -> float:
+        """Average precision over the `verification_pairs`.
+
+        Args:
+            condition: That of both images.
+        """
+        return average_precision(self.scores(self.verification_pairs, condition), self.verification_pairs.matches)
+
+    @_once
+    def neighbours(self, gallery: Condition, probe: Condition) -> NDArray[np.intp]:
+        """The nearest gallery images of each probe by match probability; never the probe's own image or its twin.
+
+        Args:
+            gallery: The condition of the images that are searched.
+            probe: The condition of those that are searched for.
+        """
+        self.progress(f"ranking the {gallery} gallery for {probe} probes")
+        items, probes = self.embeddings[gallery], self.embeddings[probe]
+        each = min(self.neighbours_each, len(self.data) - 1)
+        nearest: NDArray[np.intp] = best_matches(
+            probes, items, self.embedder.match_model, each, exclude_self=True
+        ).items.numpy()
+        return nearest
+
+    @_once
     def identified(self, gallery: Condition, probe: Condition, vote: Vote = "majority") -> NDArray[np.bool_]:
-        """Whether each probe is identified by its neighbours."""
+        """Whether each probe is identified by its neighbours.
+
+        Args:
+            gallery: As for `neighbours`.
+            probe: As for `neighbours`.
+            vote: How neighbours decide: see `hedged.metrics.knn_correct`.
+        """
         return knn_correct(self.neighbours(gallery, probe), self.labels, self.labels, vote)
 
     def knn_accuracy(self, gallery: Condition, probe: Condition = "clean", vote: Vote = "majority") -> float:
+        """The share of probes that are identified.
+
+        Args:
+            gallery: As for `identified`.
+            probe: As for `identified`.
+            vote: As for `identified`.
+        """
         return float(self.identified(gallery, probe, vote).mean())
 
+    @_once
     def ap_curve(self, condition: Condition) -> UncertaintyCurve:
-        """AP in 20 bins of the mean η of random pairs."""
+        """AP in 20 bins of the mean η of random pairs.
+
+        Args:
+            condition: That of both images.
+        """
         return ap_curve(self.uncertainty[condition], self.some_pairs, self.scores(self.some_pairs, condition))
 
     @cached_property
@@ -123,8 +202,15 @@ class Evaluation:
         classes = self.data.n_classes
         return random_pairs(self.labels, 200_000 if classes <= 200 else 20 * 100 * classes, seed=self.seed)
 
+    @_once
     def knn_curve(self, gallery: Condition, probe: Condition = "clean", vote: Vote = "majority") -> UncertaintyCurve:
-        """KNN accuracy in 20 bins of the probe's η."""
+        """KNN accuracy in 20 bins of the probe's η.
+
+        Args:
+            gallery: As for `identified`.
+            probe: As for `identified`.
+            vote: As for `identified`.
+        """
         return knn_curve(self.uncertainty[probe], self.identified(gallery, probe, vote))
 
     def _kendall(self, condition: Condition, curve: Callable[[], UncertaintyCurve]) -> float | None:

@@ -11,9 +11,10 @@ from hedged.evaluation.curves import Curves
 from hedged.evaluation.evaluation import CONDITIONS, GRID, Condition, Evaluation
 from hedged.evaluation.reference import Metric, find_cell
 from hedged.evaluation.verification import Decisions
-from hedged.metrics import Vote, roc_auc
+from hedged.metrics import Vote
 
 DECISIONS = "Same or not, at one threshold"
+CALIBRATED = "Accept, reject or abstain, by the saved calibration"
 VERIFICATION = "Verification, average precision"
 AP_CORRELATION = "Does η tell when verification fails? (Kendall’s τ)"
 KNN_CORRELATION = "Does η tell when identification fails? (Kendall’s τ)"
@@ -22,7 +23,15 @@ KNN_CORRELATION = "Does η tell when identification fails? (Kendall’s τ)"
 @final
 @dataclass(frozen=True)
 class HeadlineRow:
-    """A number measured and the paper's, each None where there is none; shown with `decimals`."""
+    """A row of the headline table.
+
+    Args:
+        group: What it is listed under.
+        name: What was measured.
+        measured: The number, or None where there is none.
+        paper: The paper's number, or None where it has none.
+        decimals: How many are shown.
+    """
 
     group: str
     name: str
@@ -32,15 +41,23 @@ class HeadlineRow:
 
 
 def model_name(z: Distribution) -> str:
-    """The model as the paper names it: "point", or "mog-C" for C Gaussians."""
+    """The model as the paper names it: "point", or "mog-C" for C Gaussians.
+
+    Args:
+        z: An embedding of it.
+    """
     if isinstance(z, Point):
         return "point"
     return f"mog-{z.parts()[0].shape[-2] if isinstance(z, Mixture) else 1}"
 
 
-def headline_rows(evaluation: Evaluation, curves: Curves | None = None) -> tuple[HeadlineRow, ...]:
-    """The measurements of the paper's tables on this test set; `curves` saves measuring them again."""
-    rows = _rows(evaluation, curves or Curves.measure(evaluation))
+def headline_rows(evaluation: Evaluation) -> tuple[HeadlineRow, ...]:
+    """The measurements of the paper's tables on this test set.
+
+    Args:
+        evaluation: The measurements.
+    """
+    rows = _rows(evaluation, Curves.measure(evaluation))
     return tuple(row for row in rows if row.measured is not None or row.paper is not None)
 
 
@@ -77,12 +94,23 @@ def _task(gallery: Condition, probe: Condition) -> str:
 
 
 def decision_rows(decisions: Decisions) -> tuple[HeadlineRow, ...]:
-    """The decisions as rows of the headline table."""
-    kept, curve = decisions.without_a_fifth, decisions.curve
-    rows = (
+    """The decisions as rows of the headline table.
+
+    Args:
+        decisions: Pairs decided at one threshold.
+    """
+    kept, curve, calibrated = decisions.without_a_fifth, decisions.curve, decisions.outcome
+    rows: tuple[HeadlineRow, ...] = (
         HeadlineRow(DECISIONS, "balanced accuracy", decisions.balanced_accuracy, None),
         HeadlineRow(DECISIONS, "balanced accuracy without the fifth of highest η", kept, None),
-        HeadlineRow(DECISIONS, "area under the ROC curve", roc_auc(decisions.scores, decisions.pairs.matches), None),
+        HeadlineRow(DECISIONS, "area under the ROC curve", decisions.roc_auc, None),
         HeadlineRow(DECISIONS, "τ of balanced accuracy over 20 bins of η", curve.kendall if curve else None, None, 2),
     )
+    if calibrated:
+        rows += (
+            HeadlineRow(CALIBRATED, "pairs left undecided", calibrated.abstained, None),
+            HeadlineRow(CALIBRATED, "errors among the decided", calibrated.error, None),
+            HeadlineRow(CALIBRATED, "non-matches accepted", calibrated.false_match_rate, None),
+            HeadlineRow(CALIBRATED, "matches rejected", calibrated.false_non_match_rate, None),
+        )
     return tuple(row for row in rows if row.measured is not None)

@@ -6,8 +6,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from hedged import __version__
 from hedged._files import write_json
@@ -16,8 +15,11 @@ from hedged.evaluation.evaluation import Evaluation
 from hedged.evaluation.headline import HeadlineRow, decision_rows, headline_rows
 from hedged.evaluation.verification import Decisions, decide
 from hedged.models import Embedder
-from hedged.training import Config
+from hedged.training import Config, Run
 from hedged.training.config import TrainConfig
+
+if TYPE_CHECKING:
+    from hedged.decisions import Decider
 
 logger = logging.getLogger("hedged")
 
@@ -25,47 +27,81 @@ logger = logging.getLogger("hedged")
 @final
 @dataclass(frozen=True, eq=False)
 class Results:
-    """What was measured: `metrics` as metrics.json has it, `rows` as the table beside the paper's numbers."""
+    """What was measured of a run.
+
+    Args:
+        evaluation: The measurements themselves.
+        metrics: All numbers, as metrics.json has them.
+        rows: The headline table, beside the paper's numbers.
+        decisions: Pairs decided at one threshold, if they were.
+    """
 
     evaluation: Evaluation
     metrics: Mapping[str, Any]
     rows: tuple[HeadlineRow, ...]
+    decisions: Decisions | None = None
 
 
 def measure(
-    config: Config,
+    run: Run,
     embedder: Embedder,
     data: Dataset,
-    folder: Path,
-    name: str = "",
+    part: str = "",
     report: bool = False,
     seconds: Mapping[str, float] | None = None,
     validation: Dataset | None = None,
 ) -> Results:
-    """Evaluate a run on `data`; write metrics.json and, if wanted, report.html, with `name` before the dot.
+    """Evaluate a finished run and write metrics.json and, if wanted, report.html.
 
-    Images of your own are decided on too, at a threshold chosen on `validation`.
+    Pairs are decided on by the saved calibration of the run if it has one. Without one, pairs of images of your own
+    are decided on at the threshold that is best on `validation`.
+
+    Args:
+        run: The run.
+        embedder: Its model.
+        data: The images to measure on.
+        part: What they are called in the names of the files, such as "unseen"; empty for the main test set.
+        report: Whether to write the report.
+        seconds: How long earlier work took, to be told beside the time of the evaluation.
+        validation: Images of other identities to choose a threshold on.
     """
     begun = time.monotonic()
+    config = run.config
     evaluation = Evaluation(embedder, data, progress=logger.info)
-    decisions = None if data.paper_task else _decided(evaluation, validation)
+    decider = saved_decider(run, embedder)
+    decisions = _decided(evaluation, validation, decider) if decider or not data.paper_task else None
     rows, measured = headline_rows(evaluation), evaluation.metrics()
     if decisions:
         rows, measured = (*decision_rows(decisions), *rows), measured | {"decisions": decisions.metrics()}
-    settings = {"hedged": __version__, "fingerprint": config.fingerprint(), **config.model_dump(mode="json")}
+    settings = {"hedged": __version__, "digest": config.digest(), **config.model_dump(mode="json")}
     spent = {**(seconds or {}), "evaluation": time.monotonic() - begun}
     metrics = measured | {"settings": settings, "seconds": spent}
-    write_json(folder / f"metrics{name}.json", metrics)
+    write_json(run.metrics_file(part), metrics)
     if report:
-        from hedged.evaluation.report.page import write_report  # late: it draws, and drawing is slow to import
+        from hedged.evaluation.report.page import write_report  # late: what draws is slow to import
 
-        write_report(evaluation, folder / f"report{name}.html", _settings_shown(config, spent), rows, decisions)
-    return Results(evaluation, metrics, rows)
+        write_report(evaluation, run.report_file(part), _settings_shown(config, spent), rows, decisions)
+    return Results(evaluation, metrics, rows, decisions)
 
 
-def _decided(evaluation: Evaluation, validation: Dataset | None) -> Decisions:
+def saved_decider(run: Run, embedder: Embedder) -> Decider | None:
+    """What `hedged calibrate` found for the model of a run, or None; a calibration of another model is refused.
+
+    Args:
+        run: The run.
+        embedder: Its model.
+    """
+    if not run.calibration_file.exists():
+        return None
+    from hedged.decisions import load_decider  # late: few runs have a calibration, and it is slow to import
+
+    return load_decider(run.folder, embedder.fingerprint())
+
+
+def _decided(evaluation: Evaluation, validation: Dataset | None, decider: Decider | None) -> Decisions:
     evaluation.progress("deciding on pairs")
-    return decide(evaluation, Evaluation(evaluation.embedder, validation) if validation else None)
+    chosen_on = Evaluation(evaluation.embedder, validation) if validation and not decider else None
+    return decide(evaluation, chosen_on, decider=decider)
 
 
 def _optimiser(train: TrainConfig) -> str:

@@ -1,16 +1,17 @@
-"""Same or not? Pairs decided at one threshold, chosen on other identities than it is tested on."""
+"""Same or not? Pairs decided at one threshold, by a saved calibration or by the best one of other identities."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from hedged._files import CALIBRATION
 from hedged.data import PairList, Photos
 from hedged.data.config import Broken
 from hedged.data.photos.cache import decode_all, report_broken
@@ -31,22 +32,36 @@ from hedged.metrics import (
 )
 from hedged.models import Embedder, embed_all
 
+if TYPE_CHECKING:  # slow to import, and only runs that were calibrated need it
+    from hedged.decisions import Decider, Outcome
+
 Array = NDArray[np.float64]
 MOST_PAIRS = 2_000_000  # more are drawn at random
 FIFTH = 0.2
 EVEN_ODDS = "p = 0.5, for there is no validation part to choose it on"
+CALIBRATED = f"the pairs that {CALIBRATION} was made from"
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """Pairs that are taken for a match where their log-odds `scores` reach `threshold`, with η of each item."""
+    """Pairs that are taken for a match where their log-odds reach a threshold.
+
+    Args:
+        pairs: The pairs.
+        scores: The log-odds of a match of each pair.
+        uncertainty: η of each item.
+        threshold: The log-odds from which on a pair is taken for a match.
+        chosen_on: In words, what the threshold was chosen on.
+        decider: The saved calibration that the threshold is from, if it is from one.
+    """
 
     pairs: Pairs
     scores: Array
     uncertainty: Array
     threshold: float = 0.0
     chosen_on: str = EVEN_ODDS
+    decider: Decider | None = None
 
     @cached_property
     def balanced_accuracy(self) -> float:
@@ -69,6 +84,27 @@ class Decisions:
             return None
         return pair_reject_curve(self.uncertainty, self.pairs, self.scores, self.threshold)
 
+    @cached_property
+    def roc_auc(self) -> float:
+        """Area under the ROC curve, over all thresholds."""
+        return roc_auc(self.scores, self.pairs.matches)
+
+    @cached_property
+    def average_precision(self) -> float:
+        """Average precision over all pairs."""
+        return average_precision(self.scores, self.pairs.matches)
+
+    @cached_property
+    def outcome(self) -> Outcome | None:
+        """What the calibration does to these pairs, abstentions included; none without a calibration."""
+        if self.decider is None:
+            return None
+        from hedged.decisions import ScoredPairs, outcome
+
+        other = (~self.pairs.matches).astype(np.intp)  # two identities will do: a pair is of one of them, or of both
+        pairs = ScoredPairs(self.scores, np.zeros_like(other), other, identities=2)
+        return outcome(self.decider.policy, pairs, self.decider.base_rate)
+
     @property
     def without_a_fifth(self) -> float | None:
         """Balanced accuracy when the 20 % most uncertain items are refused; none where too little is left."""
@@ -87,25 +123,51 @@ class Decisions:
         yield "matches", int(matches.sum())
         yield "threshold", {"log_odds": self.threshold, "chosen_on": self.chosen_on}
         yield "balanced_accuracy", self.balanced_accuracy
-        yield "roc_auc", roc_auc(self.scores, matches)
-        yield "average_precision", average_precision(self.scores, matches)
+        yield "roc_auc", self.roc_auc
+        yield "average_precision", self.average_precision
+        if self.outcome:
+            yield "calibrated", self.outcome._asdict()
         if self.curve:
             yield "bin_correlation", {"kendall": self.curve.kendall, "pearson": self.curve.pearson}
         if self.without_a_fifth is not None:
             yield "without_a_fifth", {"balanced_accuracy": self.without_a_fifth}
 
 
-def decide(evaluation: Evaluation, validation: Evaluation | None = None, condition: Condition = "clean") -> Decisions:
-    """All pairs of a test set (of a large one, some at random), decided at the best threshold of a validation set."""
+def decide(
+    evaluation: Evaluation,
+    validation: Evaluation | None = None,
+    condition: Condition = "clean",
+    decider: Decider | None = None,
+) -> Decisions:
+    """All pairs of a test set (of a large one, some at random), decided at one threshold.
+
+    Args:
+        evaluation: The test set and the model.
+        validation: The model on other identities, to choose the best threshold on.
+        condition: Whether the images are clean or corrupt.
+        decider: The calibration whose threshold is taken instead.
+    """
     pairs = some_or_all_pairs(evaluation)
     scores, eta = evaluation.scores(pairs, condition), evaluation.uncertainty[condition]
-    return Decisions(pairs, scores, eta, *choose_threshold(validation))
+    return Decisions(pairs, scores, eta, *_threshold(validation, decider), decider)
 
 
 def decide_listed(
-    embedder: Embedder, listed: PairList, validation: Evaluation | None = None, broken: Broken = "skip"
+    embedder: Embedder,
+    listed: PairList,
+    validation: Evaluation | None = None,
+    broken: Broken = "skip",
+    decider: Decider | None = None,
 ) -> Decisions:
-    """Listed pairs of image files, decided at the best threshold of a validation set; broken files are named."""
+    """Listed pairs of image files, decided at one threshold.
+
+    Args:
+        embedder: The model.
+        listed: The pairs.
+        validation: The model on other identities, to choose the best threshold on.
+        broken: Whether files that cannot be decoded are skipped and reported, or refused.
+        decider: The calibration whose threshold is taken instead.
+    """
     side, shape = embedder.architecture.resize, embedder.architecture.shape
     if side is None:
         z = embedder.embed(listed.paths)
@@ -118,13 +180,21 @@ def decide_listed(
         z = embed_all(embedder, photos.clean, len(photos))
     pairs = Pairs(listed.first, listed.second, listed.matches)
     eta = embedder.uncertainty(z).double().numpy()
-    return Decisions(pairs, match_scores(pairs, z, embedder.match_model), eta, *choose_threshold(validation))
+    return Decisions(
+        pairs, match_scores(pairs, z, embedder.match_model), eta, *_threshold(validation, decider), decider
+    )
+
+
+def _threshold(validation: Evaluation | None, decider: Decider | None) -> tuple[float, str]:
+    """The log-odds from which on a pair is taken for a match, and in words what they were chosen on."""
+    return (decider.policy.accept_from, CALIBRATED) if decider else choose_threshold(validation)
 
 
 def choose_threshold(validation: Evaluation | None) -> tuple[float, str]:
-    """The log-odds at which most pairs of clean images are told right, matches and others counting the same.
+    """The log-odds of the best balanced accuracy on pairs of clean images, and in words what they were chosen on.
 
-    In words, what it was chosen on: without a validation set that has matches and others, even odds.
+    Args:
+        validation: The model on validation identities; without one that has matches and others, even odds are taken.
     """
     if validation is None:
         return 0.0, EVEN_ODDS
@@ -135,6 +205,11 @@ def choose_threshold(validation: Evaluation | None) -> tuple[float, str]:
 
 
 def some_or_all_pairs(evaluation: Evaluation) -> Pairs:
+    """All pairs of a test set, or 2,000,000 at random where there are more.
+
+    Args:
+        evaluation: The test set, and the seed that draws.
+    """
     n = len(evaluation.labels)
     if n * (n - 1) // 2 <= MOST_PAIRS:
         return all_pairs(evaluation.labels)

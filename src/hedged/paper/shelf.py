@@ -19,11 +19,9 @@ from hedged.evaluation import Condition, Evaluation
 from hedged.evaluation.reference import Metric
 from hedged.metrics import Vote
 from hedged.models import Embedder
-from hedged.models.saved import DESCRIPTION
 from hedged.paper.measurements import VERSION, Cell, measure, measure_sampled
 from hedged.paper.pet_measurements import measure_pets
-from hedged.training import Config, build_data, train
-from hedged.training import checkpoint as checkpoints
+from hedged.training import Config, Run, build_data, train
 
 MAIN: dict[Split, TestSet] = {"number": "seen", "instance": "instance"}  # the test set that stands for a split
 Measured = TestSet | Literal["sampled", "pets"]
@@ -51,22 +49,22 @@ class Shelf:
     folder: Path
 
     def place(self, config: Config) -> Path:
-        return self.folder / config.fingerprint()
+        return self.folder / config.digest()
 
     def has(self, need: Need) -> bool:
         """Whether nothing is left to do for a need."""
-        place = self.place(need.config)
-        return (place / DESCRIPTION).exists() and all(self._is_measured(need.config, test) for test in need.tests)
+        trained = Run(self.place(need.config)).state == "finished"
+        return trained and all(self._is_measured(need.config, test) for test in need.tests)
 
     def fill(self, need: Need) -> None:
         """Train the model if it is not there, going on where an earlier attempt stopped, and measure it."""
-        place = self.place(need.config)
-        if not (place / DESCRIPTION).exists():
+        run = Run(self.place(need.config))
+        if (state := run.state) != "finished":
             begun, commit = time.monotonic(), _commit()
-            resume = (place / checkpoints.FILE).exists()
-            train(need.config, _data(need.config).train, place, resume)
+            resume = state == "unfinished"
+            train(need.config, _data(need.config).train, run.folder, resume)
             made = {"seconds": None if resume else time.monotonic() - begun, "commit": commit}
-            write_json(place / MADE, made)
+            write_json(run.folder / MADE, made)
         for test in need.tests:
             if not self._is_measured(need.config, test):
                 measured = {"version": VERSION, **self._measure(need.config, test)}
@@ -138,7 +136,7 @@ class Shelf:
 
 @lru_cache(64)
 def _load(place: Path) -> Embedder:
-    if not (place / DESCRIPTION).exists():
+    if Run(place).state != "finished":
         raise RunError(f"there is no trained model in {place} yet: run the table or figure that needs it")
     return Embedder.load(place)
 

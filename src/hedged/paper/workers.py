@@ -20,8 +20,7 @@ from hedged._files import make_folder, write_json
 from hedged._progress import progress
 from hedged.errors import HedgedError, RunError
 from hedged.paper.shelf import Need, Shelf
-from hedged.training import Config
-from hedged.training.journal import FILE as LOG
+from hedged.training import Config, Run
 from hedged.training.journal import last_step
 
 NEED, WORDS = "need.json", "worker.log"
@@ -107,7 +106,7 @@ def _done(shelf: Shelf, need: Need) -> int:
     if shelf.has(Need(need.config)):
         measured = sum(shelf.has(Need(need.config, (test,))) for test in need.tests)
         return need.config.train.steps + STEPS_A_TEST * measured
-    return min(last_step(shelf.place(need.config) / LOG), need.config.train.steps)
+    return min(last_step(Run(shelf.place(need.config)).log_file), need.config.train.steps)
 
 
 def _start(shelf: Shelf, need: Need) -> subprocess.Popen[bytes]:

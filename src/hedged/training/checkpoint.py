@@ -14,29 +14,35 @@ from hedged._files import write_atomically
 from hedged.errors import RunError
 
 FORMAT = "1"
-FILE = "checkpoint.safetensors"
 
 
 class Checkpoint(NamedTuple):
-    """`step` steps done, with the config's `fingerprint`, and all tensors the next step depends on."""
+    """`step` steps done with the settings of this `digest`, and all tensors the next step depends on."""
 
     step: int
-    fingerprint: str
+    digest: str
     tensors: dict[str, Tensor]
 
 
-def save_checkpoint(run: Path, checkpoint: Checkpoint) -> None:
-    metadata = {"format": FORMAT, "step": str(checkpoint.step), "fingerprint": checkpoint.fingerprint}
+def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint, whole or not at all.
+
+    Args:
+        path: The file.
+        checkpoint: What to write.
+    """
+    metadata = {"format": FORMAT, "step": str(checkpoint.step), "digest": checkpoint.digest}
     tensors = {name: tensor.detach().contiguous() for name, tensor in checkpoint.tensors.items()}
     content = save(tensors, metadata)  # written by Python: a full disk is then an OSError as anywhere else
-    write_atomically(run / FILE, lambda part: part.write_bytes(content))
+    write_atomically(path, lambda part: part.write_bytes(content))
 
 
-def load_checkpoint(run: Path, fingerprint: str) -> Checkpoint:
-    """The checkpoint of a run with this config, or a clear refusal."""
-    path = run / FILE
-    if not path.is_file():
-        raise RunError(f"{run} holds no checkpoint to resume from: start it without --resume")
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Read a checkpoint; one that is damaged, or of another format, is refused.
+
+    Args:
+        path: The file.
+    """
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -46,13 +52,9 @@ def load_checkpoint(run: Path, fingerprint: str) -> Checkpoint:
                     f"{path} is of format {given}, this version of hedged reads format {FORMAT}: "
                     "resume with the version that wrote it, or start again in a new folder"
                 )
-            if metadata.get("fingerprint") != fingerprint:
-                raise RunError(
-                    f"{path} belongs to a run with another config: resume with the config of that run "
-                    f"({run / 'config.toml'}), or train into a new folder"
-                )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-            return Checkpoint(int(metadata["step"]), fingerprint, tensors)
+            digest = metadata.get("digest", metadata.get("fingerprint", ""))  # the key of runs begun before 0.2
+            return Checkpoint(int(metadata["step"]), digest, tensors)
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         if isinstance(error, RunError):
             raise

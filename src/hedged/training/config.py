@@ -21,7 +21,7 @@ from hedged.models import Architecture, ModelConfig
 from hedged.models.backbones import ShallowHiddenConfig
 
 CONFIGS = Path(__file__).parent / "configs"
-# Keys that came later: while they are at their default, a run is the same as before, and so is its fingerprint.
+# Keys that came later: while they are at their default, a run is the same as before, and so is its digest.
 LATER = (("train", "weight_decay"), ("loss", "means"), ("loss", "mutual_weight"), ("model", "mirrored"))
 UNHASHED = (("train", "log_every"), ("train", "checkpoint_every"), ("data", "path"))  # weights do not depend on these
 
@@ -129,8 +129,8 @@ class Config(Section):
         """The section [data] of a run on N-digit MNIST; a run on anything else is refused."""
         return NDigitConfig.of(self.data)
 
-    def fingerprint(self) -> str:
-        """A short hash of all settings that the weights depend on."""
+    def digest(self) -> str:
+        """16 hexadecimal digits that tell these settings from others: a hash of all that the weights depend on."""
         content = self.model_dump(mode="json")
         for section, key in UNHASHED:
             content[section].pop(key, None)

@@ -14,20 +14,29 @@ from hedged.errors import RunError
 from hedged.losses import LossParts
 from hedged.match import MatchModel, self_mismatch
 
-FILE = "log.jsonl"
 DEAD, EXPLODED = 1e-2, 50.0  # mean variance, in units of the match model
 
 
 class Journal:
-    """The log of a run, cut back to the step it resumes from."""
+    """The log of a run.
 
-    def __init__(self, run: Path, resume_from: int = 0) -> None:
-        self.path = run / FILE
+    Args:
+        path: The file, one line of JSON a record.
+        resume_from: The step the run resumes from; what the log says of later ones is cut off.
+    """
+
+    def __init__(self, path: Path, resume_from: int = 0) -> None:
+        self.path = path
         lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines() if self.path.exists() else []
         kept = [line for line in lines if 0 < _step(line) <= resume_from]
         write_text(self.path, "".join(f"{line}\n" for line in kept))
 
     def write(self, record: dict[str, Any]) -> None:
+        """Add a line.
+
+        Args:
+            record: What it says.
+        """
         try:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
@@ -46,7 +55,11 @@ def _step(line: str) -> int:
 
 
 def last_step(path: Path) -> int:
-    """The last step that a log tells of; 0 if there is none."""
+    """The last step that a log tells of; 0 if there is none.
+
+    Args:
+        path: The log.
+    """
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -13,21 +13,17 @@ from types import FrameType
 import torch
 from torch import Tensor, nn
 
-from hedged._files import make_folder, write_text
 from hedged._progress import Update, progress
 from hedged.data import Dataset
 from hedged.errors import RunError, TrainingError, ValueRangeError
 from hedged.losses import LossParts, PositiveWeight
 from hedged.models import Embedder, laid_out
-from hedged.models.saved import DESCRIPTION
 from hedged.training import checkpoint as checkpoints
 from hedged.training.build import Parts, build_parts
-from hedged.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from hedged.training.config import Config, TrainConfig, load_config
-from hedged.training.journal import FILE as LOG
+from hedged.training.checkpoint import Checkpoint, save_checkpoint
+from hedged.training.config import Config, TrainConfig
 from hedged.training.journal import Journal, describe
-
-CONFIG = "config.toml"
+from hedged.training.run import Run
 
 
 def train(
@@ -35,42 +31,45 @@ def train(
 ) -> Embedder:
     """Train on `data` and leave config, log, checkpoint and model in the folder `run`.
 
-    `backbone` is the network that model.backbone = "module" stands for; of its parameters those that require a gradient
-    are trained. Apart from that, a run depends on its config alone. With `resume` it goes on from the last checkpoint,
-    to the same weights as if it had never stopped.
+    Apart from data and backbone, a run depends on its config alone.
+
+    Args:
+        config: All settings.
+        data: What to train on: the part `train` of what `build_data(config)` gives.
+        run: The folder; one that holds a run is refused, unless it is to be resumed.
+        resume: Go on from the last checkpoint, to the same weights as if the run had never stopped.
+        backbone: The network that model.backbone = "module" stands for; those of its parameters that require a
+            gradient are trained.
     """
-    check_folder(config, run, resume)
+    return train_from(Run(run).prepare(config, resume), config, data, Run(run), backbone)
+
+
+def train_from(
+    checkpoint: Checkpoint | None, config: Config, data: Dataset, run: Run, backbone: nn.Module | None = None
+) -> Embedder:
+    """Train from a checkpoint, or from the start, into a folder that `Run.prepare` has checked.
+
+    Args:
+        checkpoint: What `Run.prepare` returned: the state to resume, or None.
+        config: As for `train`.
+        data: As for `train`.
+        run: The folder.
+        backbone: As for `train`.
+    """
     trainer = Trainer(config, build_parts(config, data, backbone))
-    if resume:
+    if checkpoint:
         try:
-            trainer.restore(load_checkpoint(run, config.fingerprint()))
+            trainer.restore(checkpoint)
         except (RuntimeError, KeyError, IndexError) as error:
-            raise RunError(f"the checkpoint in {run} is of another model: start again in a new folder") from error
-    if not (run / CONFIG).exists():
-        write_text(run / CONFIG, config.to_toml())
+            raise RunError(
+                f"the checkpoint in {run.folder} is of another model: start again in a new folder"
+            ) from error
+    run.keep_config(config)
     trainer.run(run)
     embedder = trainer.parts.embedder.eval()
-    embedder.notes = {"steps": trainer.step, "fingerprint": config.fingerprint(), "data": data.source}
-    embedder.save(run)
+    embedder.notes = {"steps": trainer.step, "digest": config.digest(), "data": data.source}
+    embedder.save(run.folder)
     return embedder
-
-
-def check_folder(config: Config, run: Path, resume: bool) -> None:
-    """Refuse a folder that cannot be written, that holds a run already, or no such run if it is to be resumed."""
-    if resume:
-        load_checkpoint(run, config.fingerprint())
-    elif _holds_another_run(config, run):
-        raise RunError(f"{run} already holds a run: continue it with --resume, or choose another folder with --out")
-    make_folder(run)
-
-
-def _holds_another_run(config: Config, run: Path) -> bool:
-    """Whether anything would be lost; the same run, killed before its first checkpoint, has nothing to lose."""
-    if (run / checkpoints.FILE).exists() or (run / DESCRIPTION).exists():
-        return True
-    if (run / CONFIG).exists():
-        return load_config(run / CONFIG).fingerprint() != config.fingerprint()
-    return (run / LOG).exists()
 
 
 class Trainer:
@@ -82,19 +81,23 @@ class Trainer:
         self.schedule = PositiveWeight(config.loss.first_positive_weight, config.loss.positive_weight)
         self.optimiser = _optimiser(nn.ModuleList([parts.embedder, parts.loss]), config.train)
 
-    def run(self, folder: Path) -> None:
-        """Go on to the last step; on Ctrl-C, finish the step, save it and stop."""
+    def run(self, run: Run) -> None:
+        """Go on to the last step; on Ctrl-C, finish the step, save it and stop.
+
+        Args:
+            run: Where the log and the checkpoints go.
+        """
         total, every = self.config.train.steps, self.config.train.checkpoint_every
-        journal = Journal(folder, self.step)
+        journal = Journal(run.log_file, self.step)
         with progress("training", total, self.step) as update, _interrupts() as interrupted, _no_subnormals():
             while self.step < total:
                 self._advance(journal, update)
                 if interrupted() or self.step % every == 0 or self.step == total:
-                    save_checkpoint(folder, self._checkpoint())
+                    save_checkpoint(run.checkpoint_file, self._checkpoint())
                 if interrupted() and self.step < total:
                     raise TrainingError(
-                        f"interrupted after step {self.step} of {total}, which is saved: go on with `hedged train "
-                        f"{folder / CONFIG} --out {folder} --resume`"
+                        f"interrupted after step {self.step} of {total}, which is saved: go on with "
+                        f"`{run.resume_command}`"
                     )
 
     def _advance(self, journal: Journal, update: Update) -> None:
@@ -155,7 +158,7 @@ class Trainer:
             "optimiser": checkpoints.optimiser_tensors(self.optimiser),
         }
         tensors = {f"{group}/{name}": value for group, content in groups.items() for name, value in content.items()}
-        return Checkpoint(self.step, self.config.fingerprint(), tensors)
+        return Checkpoint(self.step, self.config.digest(), tensors)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Take up the state of a checkpoint."""

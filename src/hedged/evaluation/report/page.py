@@ -63,7 +63,7 @@ def render(
         decisions: As in `write_report`.
     """
     curves = Curves.measure(evaluation)
-    rows = headline_rows(evaluation, curves) if headline is None else headline
+    rows = headline_rows(evaluation) if headline is None else headline
     evaluation.progress("drawing the report")
     return (
         _templates()

@@ -12,7 +12,7 @@ from scipy.special import expit
 from hedged.evaluation.evaluation import CONDITIONS, Condition, Evaluation
 from hedged.evaluation.images import images_of, reading
 from hedged.evaluation.report.section import Picture, Section, picture
-from hedged.metrics import Pairs, balanced_pairs
+from hedged.metrics import Pairs
 
 SHOWN, EXCEPTIONS = 6, 2  # pairs of a band, and how many of them are of the rarer kind if there are any
 
@@ -83,7 +83,7 @@ def pairs_section(evaluation: Evaluation) -> Section:
     Args:
         evaluation: The test set, embedded; its images can be shown.
     """
-    pairs = balanced_pairs(evaluation.labels, seed=evaluation.seed)
+    pairs = evaluation.verification_pairs
     scored = [ScoredPairs(c, pairs, expit(evaluation.scores(pairs, c))) for c in CONDITIONS]
     bands = [_band(evaluation, scored, band) for band in BANDS]
     return Section("pairs.html", {"subject": evaluation.data.subject, "bands": bands})

@@ -1,0 +1,118 @@
+"""A run folder: its state, its files, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from safetensors import safe_open
+from safetensors.torch import save_file
+from tiny import tiny_config, tiny_data
+
+from hedged.errors import RunError
+from hedged.training import Config, Run, checkpoint, train
+from hedged.training.loop import train_from
+
+
+@pytest.fixture(scope="module")
+def config() -> Config:
+    return tiny_config(train={"steps": 10})
+
+
+@pytest.fixture
+def run(config: Config, tmp_path: Path) -> Run:
+    train(config, tiny_data(config), tmp_path / "run")
+    return Run(tmp_path / "run")
+
+
+def test_the_state_of_a_folder(run: Run, tmp_path: Path) -> None:
+    assert Run(tmp_path / "nowhere").state == "new"
+    states = [run.state]
+    for file in (run.model_file, run.checkpoint_file):
+        file.unlink()
+        states.append(run.state)
+    assert states == ["finished", "unfinished", "new"]
+
+
+def test_all_that_training_leaves_has_a_name(run: Run, config: Config) -> None:
+    files = {run.config_file, run.log_file, run.checkpoint_file, run.model_file}
+    assert files | {run.folder / "model.safetensors"} == set(run.folder.iterdir())
+    found, embedder = run.trained()
+    assert (found, run.digest, embedder.notes["steps"]) == (config, config.digest(), 10)
+
+
+def test_files_that_are_written_later_are_named_after_their_part() -> None:
+    run = Run(Path("runs/first"))
+    assert run.metrics_file() == Path("runs/first/metrics.json")
+    assert run.metrics_file("unseen") == Path("runs/first/metrics-unseen.json")
+    assert run.report_file("pairs") == Path("runs/first/report-pairs.html")
+    assert run.calibration_file == Path("runs/first/calibration.json")
+    assert run.reliability_file == Path("runs/first/reliability.png")
+
+
+def test_an_unfinished_run_has_no_model_and_says_how_to_get_one(run: Run) -> None:
+    run.model_file.unlink()
+    with pytest.raises(RunError, match=r"not finished.*hedged train .*config\.toml --out .* --resume"):
+        _ = run.embedder
+
+
+def test_a_model_remembers_the_digest_of_its_settings_under_either_name(run: Run, config: Config) -> None:
+    content = json.loads(run.model_file.read_text())
+    content["notes"]["fingerprint"] = content["notes"].pop("digest")
+    run.model_file.write_text(json.dumps(content))
+    assert Run(run.folder).digest == config.digest()
+
+
+def test_a_checkpoint_names_its_settings_under_either_name(run: Run, config: Config) -> None:
+    with safe_open(run.checkpoint_file, framework="pt") as file:
+        metadata = file.metadata()
+    tensors = run.checkpoint(config).tensors
+    metadata["fingerprint"] = metadata.pop("digest")
+    save_file(tensors, run.checkpoint_file, metadata)
+    assert run.checkpoint(config).digest == config.digest()
+    del metadata["fingerprint"]
+    save_file(tensors, run.checkpoint_file, metadata)
+    with pytest.raises(RunError, match="another config"):
+        run.checkpoint(config)
+
+
+def test_a_folder_is_made_ready_or_refused(run: Run, config: Config, tmp_path: Path) -> None:
+    new = Run(tmp_path / "a" / "new")
+    assert new.prepare(config) is None
+    assert new.folder.is_dir()
+    found = run.prepare(config, resume=True)
+    assert found is not None
+    assert found.step == 10
+    with pytest.raises(RunError, match="already holds a run"):
+        run.prepare(config)
+    with pytest.raises(RunError, match="no checkpoint to resume from"):
+        new.prepare(config, resume=True)
+
+
+def test_resuming_reads_the_checkpoint_once(run: Run, config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Path] = []
+
+    def counted(path: Path, framework: str) -> object:
+        opened.append(path)
+        return safe_open(path, framework)
+
+    monkeypatch.setattr(checkpoint, "safe_open", counted)
+    train_from(run.prepare(config, resume=True), config, tiny_data(config), run)
+    train(config, tiny_data(config), run.folder, resume=True)
+    assert opened == 2 * [run.checkpoint_file]
+
+
+def test_training_imports_nothing_that_measures_or_draws() -> None:
+    code = (
+        "import sys; from hedged.cli import main; sys.argv = ['hedged', 'train', 'nowhere.toml', '--out', 'x']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "import hedged.training.loop, hedged.training.run\n"
+        "heavy = {'hedged.evaluation', 'hedged.decisions', 'hedged.plots', 'matplotlib', 'sklearn'}\n"
+        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
