@@ -46,7 +46,7 @@ def of_another_model(path: Path) -> None:
     [
         (truncated, "model.safetensors", ["damaged or truncated", "train the model again"]),
         (truncated, "model.json", ["cannot be read", "train the model again"]),
-        (of_another_version, "model.json", ["format 99", "reads format 1", "train the model again"]),
+        (of_another_version, "model.json", ["format 99", "reads formats 1 to 2", "train the model again"]),
         (of_another_model, "model.safetensors", ["another model", "model.json", "train the model again"]),
     ],
 )
