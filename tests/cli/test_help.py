@@ -73,7 +73,7 @@ def test_help_is_quick_because_it_imports_nothing_heavy(arguments: list[str]) ->
         (["train", "x.toml"], "Missing option '--out'"),
         (["match", "run", "a.png"], "Missing argument 'B'"),
         (["data", "ndigit", "--digits", "two"], "Invalid value for '--digits'"),
-        (["evaluate", "run", "--split", "foo"], "Invalid value for '--split'"),
+        (["data", "ndigit", "--split", "foo"], "Invalid value for '--split'"),
     ],
 )
 def test_mistyped_commands(hedged: Hedged, arguments: list[str], words: str) -> None:

@@ -78,8 +78,9 @@ class TonesConfig(DataSection):
         return (BINS,)
 
     def open(self) -> Splits[Tones]:
-        train, validation, test = (self._ring(purpose) for purpose in (Purpose.TRAIN, Purpose.VALIDATION, Purpose.SEEN))
-        return Splits(train, validation, {"test": test})
+        purposes = (Purpose.TRAIN, Purpose.VALIDATION, Purpose.SEEN, Purpose.UNSEEN)
+        train, validation, near, far = map(self._ring, purposes)
+        return Splits(train, validation, {"near": near, "far": far})
 
     def _ring(self, purpose: Purpose) -> Tones:
         generator = keyed(0, purpose)
@@ -125,10 +126,10 @@ def test_it_is_trained_and_evaluated(run: Path) -> None:
     config = parse_config(SETTINGS)
     data = build_data(config)
     embedder = Embedder.load(run)
-    found = Evaluation(embedder, data.test["test"]).metrics()
+    found = Evaluation(embedder, data.test["near"]).metrics()
     assert found["verification_ap"]["clean"] > max(0.8, found["verification_ap"]["corrupt"])
     assert found["test_set"]["corruption"] == "they are heard through a wall"
-    results = measure(Run(run), embedder, data.test["test"], report=True, validation=data.validation)
+    results = measure(Run(run), embedder, data.test["near"], report=True, validation=data.validation)
     assert results.metrics["decisions"]["threshold"]["chosen_on"] == "validation identities"
     page = (run / "report.html").read_text(encoding="utf-8")
     assert "240 images of 12 identities" in page
@@ -154,8 +155,9 @@ def test_the_command_line_works_with_it(
         return out
 
     assert "240 test images of 12 identities, of made-up bells" in hedged("evaluate", run)
-    validated = json.loads(hedged("evaluate", run, "--split", "validation", "--json"))
-    assert validated["test_set"]["source"] == "made-up bells"
+    for part in ("validation", "far"):
+        measured = json.loads(hedged("evaluate", run, "--split", part, "--json"))
+        assert measured["test_set"]["source"] == "made-up bells"
     assert "clean validation images of made-up bells" in hedged("calibrate", run, "--json")
-    np.save(tmp_path / "bells.npy", build_data(parse_config(SETTINGS)).test["test"].clean().numpy())
+    np.save(tmp_path / "bells.npy", build_data(parse_config(SETTINGS)).test["near"].clean().numpy())
     assert hedged("embed", run, tmp_path / "bells.npy", "--out", tmp_path / "bells.npz").startswith("embedded 240")

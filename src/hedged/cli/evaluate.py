@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,26 +24,15 @@ EXAMPLES = examples(
 )
 
 
-class Part(StrEnum):
-    """What to measure on: a split by instance has one test set, one by number three; with a holdout, validation too.
-
-    Images of your own have test and, if some identities are held out for it, validation.
-    """
-
-    INSTANCE = "instance"
-    SEEN = "seen"
-    UNSEEN = "unseen"
-    ALL = "all"
-    VALIDATION = "validation"
-    TEST = "test"
-
-
 def evaluate(
     run: RunFolder,
     split: Annotated[
-        Part | None,
+        str | None,
         typer.Option(
-            "--split", help="Of a split by number: seen (if not given), unseen or all; with a holdout also validation."
+            "--split",
+            metavar="NAME",
+            help="Which part to measure on: of a split by number seen, unseen or all; validation, if the run has one. "
+            "[the first test set]",
         ),
     ] = None,
     pairs: Annotated[
@@ -93,7 +81,7 @@ def evaluate(
         print(f"report: {opened.report_file(part)}")
 
 
-def _images(config: Config, wanted: Part | None) -> tuple[str, Dataset, Dataset | None]:
+def _images(config: Config, wanted: str | None) -> tuple[str, Dataset, Dataset | None]:
     """The name of what to measure on, that itself, and what to choose a threshold on: other images, or none."""
     from hedged.training import build_data
 

@@ -1,4 +1,8 @@
-"""Data: MNIST found, fetched and verified; N-digit MNIST composed from it; photos; batches drawn from all of them."""
+"""Data to train and test on: N-digit MNIST, photos, vectors of other models; each a `Dataset` in its own package.
+
+`dataset` says what every kind of data can do, `config` what its section [data] of a config has; `splits` cuts sets by
+identity, `sampling` draws batches, `inputs` and `tables` read what users give.
+"""
 
 from hedged.data.config import DataSection as DataSection
 from hedged.data.dataset import Batch as Batch
