@@ -18,6 +18,7 @@ from hedged._section import Section
 from hedged.cli import app
 from hedged.data import FeaturesConfig, ImagesConfig
 from hedged.distributions import Distribution, Gaussian, Mixture
+from hedged.match import MatchCurve
 from hedged.match._closed_form.expansion import certified_error, expand
 from hedged.training import Config
 
