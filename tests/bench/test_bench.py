@@ -66,7 +66,7 @@ def test_ways_are_timed_in_turns() -> None:
 
 
 def test_an_unknown_group_is_refused() -> None:
-    with pytest.raises(ConfigError, match="no group of benchmarks 'speed': choose of matching"):
+    with pytest.raises(ConfigError, match="no group of benchmarks 'speed': choose one of matching"):
         lines("speed", quick=True)
 
 

@@ -11,7 +11,8 @@ import torch
 
 from hedged import Gaussian, MatchCurve
 from hedged.bench.decisions import BASELINES, CHOICES, SHARES, Items, as_json, curves, halves, measure, summary
-from hedged.bench.decisions_page import write_page
+from hedged.bench.decisions_page import write_page, write_sets
+from hedged.bench.decisions_sets import lines
 
 RESULTS = Path(__file__).parents[2] / "results" / "decisions"
 COMMITTED = sorted(RESULTS.glob("*.json"))
@@ -54,8 +55,9 @@ def test_a_trial_and_its_page(items: Items, tmp_path: Path) -> None:
     assert told["false_match_rate_inside"] == sum(t.inside for t in trials)
     content = told | {"command": "c", "model": "m", "data": "d", "curves": curves(trials)}
     content |= {"trials": [as_json(t) for t in trials], "validation": as_json(trial)}
-    (tmp_path / "dogs.json").write_text(json.dumps(content))
-    write_page(tmp_path)
+    written = write_sets({"dogs": content}, tmp_path)
+    assert {path.name for path in written} == {path.name for path in tmp_path.iterdir()}
+    assert json.loads((tmp_path / "dogs.json").read_text())["ece"] == round(told["ece"], 5)
     page = (tmp_path / "README.md").read_text()
     assert f"| Calibration error after (at most 0.02 asked) | **{told['ece']:.4f}** |" in page
     assert (tmp_path / "decisions.png").stat().st_size > 10_000
@@ -71,6 +73,7 @@ def test_committed_numbers_keep_what_was_asked(path: Path) -> None:
     assert sum(inside) == content["false_match_rate_inside"] >= 17
     left = content["error_after_abstaining"]
     assert left["expected error"] <= min(left[name] for name in BASELINES)
+    assert [line.name for line in lines(path.stem, content) if not line.holds] == []
 
 
 def test_the_committed_page_is_that_of_the_numbers(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ TABLE, NUMBERS, GROWTH, PLOT = "README.md", "benchmarks.json", "growth.json", "g
 def lines(group: str, quick: bool) -> Iterator[Line]:
     """The lines of one group, as they are measured."""
     if group not in GROUPS:
-        raise ConfigError(f"there is no group of benchmarks {group!r}: choose of {', '.join(GROUPS)}, or all")
+        known = ", ".join((*GROUPS, "decisions", "all"))
+        raise ConfigError(f"there is no group of benchmarks {group!r}: choose one of {known}")
     found: Iterator[Line] = import_module(f"hedged.bench.{group}").lines(quick)
     return found
 

@@ -3,32 +3,65 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hedged.cli._output import Json, examples, print_json, print_table
 
-EXAMPLES = examples("hedged bench --quick", "hedged bench matching --json", "hedged bench --out results/benchmarks")
+if TYPE_CHECKING:
+    from hedged.bench.timing import Line
+
+EXAMPLES = examples(
+    "hedged bench --quick",
+    "hedged bench matching --json",
+    "hedged bench --out results/benchmarks",
+    "hedged bench decisions --out results/decisions",
+)
+DECISIONS = "decisions"
 
 
 def bench(
     group: Annotated[
         str,
-        typer.Argument(metavar="[GROUP]", help="matching, million, search, training, images, recipe, or all of them."),
+        typer.Argument(
+            metavar="[GROUP]", help="matching, million, search, training, images, recipe, or all of them; or decisions."
+        ),
     ] = "all",
     quick: Annotated[bool, typer.Option("--quick", help="Under two minutes: no training and no million rows.")] = False,
     as_json: Json = False,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Also write table, numbers and growth curves to DIR.")
     ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option("--run", metavar="RUN", help="For decisions: measure on the photos of this run, not on digits."),
+    ] = None,
 ) -> None:
     """Measure how fast this is, as ratios to the straightforward ways of computing, side by side.
 
     Each line says what was measured, what was asked of it, and whether that holds here. Measure on a machine that
-    does nothing else.
+    does nothing else. `decisions` measures no speed but calibration, false-match rates and abstention on identities
+    that were not calibrated on, and is not part of all.
     """
-    from hedged.bench.run import GROUPS, lines, lines_apart, rows, write
+    from hedged.bench.run import rows, write
+    from hedged.cli._output import LOGGER
+    from hedged.errors import ConfigError
+
+    if run is not None and group != DECISIONS:
+        raise ConfigError(f"--run is for `hedged bench {DECISIONS}` only: leave it out")
+    measured = _decided(run, out) if group == DECISIONS else _timed(group, quick, as_json)
+    if as_json:
+        print_json([line.content() for line in measured])
+    else:
+        print_table("Benchmarks", ("benchmark", "ratio", "asked", "holds"), rows(measured))
+    if out is not None and group != DECISIONS:
+        for path in write(measured, out):
+            LOGGER.info("%s", path)
+
+
+def _timed(group: str, quick: bool, as_json: bool) -> list[Line]:
+    from hedged.bench.run import GROUPS, lines, lines_apart
     from hedged.cli._output import LOGGER
 
     measured = []
@@ -37,10 +70,17 @@ def bench(
             measured.append(line)
             if not as_json:
                 LOGGER.info("%s: %.3g (%s)", line.name, line.ratio, "holds" if line.holds else "does not hold")
-    if as_json:
-        print_json([line.content() for line in measured])
-    else:
-        print_table("Benchmarks", ("benchmark", "ratio", "asked", "holds"), rows(measured))
+    return measured
+
+
+def _decided(run: Path | None, out: Path | None) -> list[Line]:
+    from hedged.bench.decisions_page import write_sets
+    from hedged.bench.decisions_sets import NUMBERS, PHOTOS, lines, measure_digits, measure_photos
+    from hedged.cli._output import LOGGER
+    from hedged.cli._runs import load_run
+
+    sets = {name: measure_digits(name) for name in NUMBERS} if run is None else {PHOTOS: measure_photos(*load_run(run))}
     if out is not None:
-        for path in write(measured, out):
+        for path in write_sets(sets, out):
             LOGGER.info("%s", path)
+    return [line for name, content in sets.items() for line in lines(name, content)]
