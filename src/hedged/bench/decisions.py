@@ -33,19 +33,33 @@ SHARES = np.linspace(0, 0.5, 51)  # of pairs not decided, for the figure
 @final
 @dataclass(frozen=True, eq=False)
 class Items:
-    """Embedded images with their identities, as integers (n,)."""
+    """Embedded images with their identities, as integers (n,).
+
+    Args:
+        z: Embeddings of the images.
+        labels: The identity of each, `(n,)`.
+        model: What two of them are matched by.
+    """
 
     z: Distribution
     labels: NDArray[np.int64]
     model: MatchModel
 
     def of(self, identities: NDArray[np.int64]) -> Items:
-        """The items of these identities."""
+        """The items of these identities.
+
+        Args:
+            identities: Whose items to take.
+        """
         rows = np.flatnonzero(np.isin(self.labels, identities))
         return Items(self.z[torch.from_numpy(rows)], self.labels[rows], self.model)
 
     def scored(self, pairs: Pairs) -> ScoredPairs:
-        """Log-odds of pairs of these images, with their identities."""
+        """Log-odds of pairs of these images, with their identities.
+
+        Args:
+            pairs: Of these images.
+        """
         scores = match_scores(pairs, self.z, self.model)
         return ScoredPairs.of(scores, self.labels[pairs.first], self.labels[pairs.second])
 
@@ -53,7 +67,22 @@ class Items:
 @final
 @dataclass(frozen=True)
 class Trial:
-    """One half calibrated on, the other measured; `left`: the error at each share not decided, by what is left out."""
+    """One half calibrated on, the other measured; `left`: the error at each share not decided, by what is left out.
+
+    Args:
+        chosen: The kind of calibrator.
+        ece_before: Calibration error as the model gives probabilities.
+        ece: Calibration error after calibration.
+        brier: Brier score after calibration.
+        nll: Negative log-likelihood after calibration.
+        threshold: For the false-match rate aimed at, on the log-odds.
+        false_match_rate: What it came to.
+        low: The lower end of its interval.
+        high: The upper end.
+        error: The share of wrong decisions if all pairs are decided.
+        left: The error at each share not decided, by what is left out.
+        bins: Of reliability, predicted and observed, before and after.
+    """
 
     chosen: str
     ece_before: float
@@ -74,12 +103,22 @@ class Trial:
         return self.low <= self.false_match_rate <= self.high
 
     def at(self, name: str, share: float = ABSTAIN) -> float:
-        """The error that is left when this share is not decided."""
+        """The error that is left when this share is not decided.
+
+        Args:
+            name: What is left out, one of `CHOICES`.
+            share: Of pairs not decided.
+        """
         return self.left[name][int(np.argmin(np.abs(SHARES - share)))]
 
 
 def halves(labels: NDArray[np.int64], splits: int = SPLITS) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Random halves of the identities, a pair for each split."""
+    """Random halves of the identities, a pair for each split.
+
+    Args:
+        labels: Identities of the items.
+        splits: How many pairs of halves.
+    """
     names = np.unique(labels)
     for seed in range(splits):
         order = np.random.default_rng(seed).permutation(names)
@@ -87,7 +126,14 @@ def halves(labels: NDArray[np.int64], splits: int = SPLITS) -> Iterator[tuple[ND
 
 
 def measure(known: Items, new: Items, seed: int = 0, count: int = PAIRS) -> Trial:
-    """Calibrate on `count` pairs of some items, then measure on as many of other identities."""
+    """Calibrate on `count` pairs of some items, then measure on as many of other identities.
+
+    Args:
+        known: Items to calibrate on.
+        new: Items of other identities.
+        seed: Of the pairs.
+        count: How many pairs of each.
+    """
     here = known.scored(balanced_pairs(known.labels, count, seed))
     there = balanced_pairs(new.labels, count, seed + SPLITS)
     tested = new.scored(there)
@@ -138,7 +184,11 @@ def _bins(when: str, found: Quality) -> dict[str, list[float]]:
 
 
 def curves(trials: list[Trial]) -> dict[str, Any]:
-    """The error by the share of pairs not decided, averaged over the splits."""
+    """The error by the share of pairs not decided, averaged over the splits.
+
+    Args:
+        trials: One a split.
+    """
     return {
         "not_decided": SHARES.tolist(),
         "error": {name: np.mean([trial.left[name] for trial in trials], axis=0).tolist() for name in CHOICES},
@@ -146,7 +196,11 @@ def curves(trials: list[Trial]) -> dict[str, Any]:
 
 
 def summary(trials: list[Trial]) -> dict[str, Any]:
-    """Means over the splits, and how many of them kept their word."""
+    """Means over the splits, and how many of them kept their word.
+
+    Args:
+        trials: One a split.
+    """
     left = {name: float(np.mean([trial.at(name) for trial in trials])) for name in CHOICES}
     best = [min(trial.at(name) for name in BASELINES) for trial in trials]
     return {
@@ -162,5 +216,9 @@ def summary(trials: list[Trial]) -> dict[str, Any]:
 
 
 def as_json(trial: Trial) -> dict[str, Any]:
-    """A trial in plain numbers; of the curves, what is left at the share in question."""
+    """A trial in plain numbers; of the curves, what is left at the share in question.
+
+    Args:
+        trial: One split.
+    """
     return asdict(trial) | {"inside": trial.inside, "left": {name: trial.at(name) for name in CHOICES}}

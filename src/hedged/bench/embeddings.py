@@ -14,6 +14,12 @@ def clustered(count: int, dim: int, components: int = 1, seed: int = 0) -> Gauss
 
     >>> clustered(8, dim=2)
     Gaussian(batch=(8,), dim=2, dtype=torch.float32)
+
+    Args:
+        count: How many embeddings.
+        dim: Their dimensions.
+        components: One for Gaussians, more for mixtures.
+        seed: Of the random numbers.
     """
     generator = torch.Generator().manual_seed(seed)
     centres = 3 * torch.randn(CLUSTERS, 1, dim, generator=torch.Generator().manual_seed(0))

@@ -78,6 +78,7 @@ def _loss(batch: int) -> Iterator[Cost]:
 
 
 def costs() -> Iterator[Cost]:
+    """The cost of a match along each axis, as it is measured."""
     for axis, values in AXES.items():
         for at in values:
             yield from _matching(axis, at)

@@ -25,6 +25,11 @@ ROUNDS = 11
 
 
 def lines(quick: bool) -> Iterator[Line]:
+    """Rates of decoding and of embedding, as ratios.
+
+    Args:
+        quick: Whether to leave out whatever takes minutes.
+    """
     with tempfile.TemporaryDirectory() as name:
         for size, count in zip(SIZES, (QUICK if quick else PHOTOS, PHOTOS), strict=True):
             paths = write_photos(Path(name) / f"{size[0]}", count, size)
@@ -42,7 +47,13 @@ def lines(quick: bool) -> Iterator[Line]:
 
 
 def write_photos(folder: Path, count: int, size: tuple[int, int]) -> list[Path]:
-    """Made-up photos: shapes of a few sizes and a little grain, so that they weigh as JPEG what real ones do."""
+    """Made-up photos: shapes of a few sizes and a little grain, so that they weigh as JPEG what real ones do.
+
+    Args:
+        folder: A new folder.
+        count: How many.
+        size: Width and height, in pixels.
+    """
     random = np.random.default_rng(0)
     folder.mkdir(parents=True)
     paths = []
@@ -58,7 +69,11 @@ def write_photos(folder: Path, count: int, size: tuple[int, int]) -> list[Path]:
 
 
 def by_pillow(paths: Sequence[Path]) -> None:
-    """What one would write oneself: open, convert and resize, on all cores, and keep nothing."""
+    """What one would write oneself: open, convert and resize, on all cores, and keep nothing.
+
+    Args:
+        paths: Of the photos.
+    """
 
     def one(path: Path) -> None:
         with Image.open(path) as image:
@@ -75,7 +90,12 @@ def _caching(paths: Sequence[Path], cache: Path) -> Callable[[], object]:
 
 
 def cached_photos(paths: Sequence[Path], cache: Path) -> Photos:
-    """The same photos as a set, of which nothing but the pixels matters."""
+    """The same photos as a set, of which nothing but the pixels matters.
+
+    Args:
+        paths: Of the photos.
+        cache: The folder of the cache.
+    """
     decoded = decode_all(paths, SIDE, cache / "set")
     labels = torch.zeros(len(paths), dtype=torch.int64)
     return Photos(decoded.pixels, np.arange(len(paths)), labels, [""], paths, SEEN, "made-up photos")

@@ -22,6 +22,11 @@ K = 5
 
 @torch.no_grad()
 def lines(quick: bool) -> Iterator[Line]:
+    """Speed of `match_matrix` and of the best matches, as ratios.
+
+    Args:
+        quick: Whether to leave out whatever takes minutes.
+    """
     curve, plane, space = MatchCurve(), clustered(SIZE, 2), clustered(SIZE, 20)
     for z in (plane, space):
         _check(z, curve)

@@ -14,7 +14,11 @@ PERIOD = 2e-3  # seconds between two looks
 
 
 def growth(work: Callable[[], Any]) -> float:
-    """The most megabytes that the process grew by while it worked, by looking at it again and again."""
+    """The most megabytes that the process grew by while it worked, by looking at it again and again.
+
+    Args:
+        work: What to run.
+    """
     begun = _resident()
     most, done = begun, threading.Event()
 
@@ -41,7 +45,12 @@ def _resident() -> float:
 
 
 def loss_growth(batch: int = 1_024, dim: int = 128) -> float:
-    """Megabytes that the loss of all pairs of a batch needs, forward and backward."""
+    """Megabytes that the loss of all pairs of a batch needs, forward and backward.
+
+    Args:
+        batch: Images in a batch.
+        dim: Dimensions of their embeddings.
+    """
     from hedged.distributions import Gaussian
     from hedged.losses import HedgedLoss
     from hedged.match import MatchCurve

@@ -19,6 +19,11 @@ ITEMS, QUERIES, OF_ONE, DIM, K = 1_000_000, 1_000, 10, 20, 5
 
 
 def lines(quick: bool) -> Iterator[Line]:
+    """Time and memory of the search, as ratios; none if it is to be quick.
+
+    Args:
+        quick: Whether to leave out whatever takes minutes.
+    """
     if quick:
         return
     done = subprocess.run([sys.executable, "-m", __name__], capture_output=True, text=True, check=False)
@@ -32,7 +37,12 @@ def lines(quick: bool) -> Iterator[Line]:
 
 @torch.no_grad()
 def measure(items: int = ITEMS, queries: int = QUERIES) -> dict[str, float]:
-    """Both in one process of their own, so that the memory is theirs."""
+    """Both in one process of their own, so that the memory is theirs.
+
+    Args:
+        items: In the gallery.
+        queries: At once.
+    """
     try:
         import faiss
     except ImportError as error:

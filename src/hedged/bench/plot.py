@@ -28,7 +28,12 @@ AXES = {
 
 
 def plot(costs: Sequence[Cost], path: Path) -> None:
-    """Microseconds a pair on logarithmic axes, one line a way to compute, all panels on one scale."""
+    """Microseconds a pair on logarithmic axes, one line a way to compute, all panels on one scale.
+
+    Args:
+        costs: What was measured.
+        path: Where the picture goes.
+    """
     figure, axes = panels(2, 3, height=FULL * 0.62, sharey=True)
     for panel, axis in zip(axes.flat, AXES, strict=False):
         _panel(panel, axis, [cost for cost in costs if cost.axis == axis])

@@ -16,6 +16,11 @@ from hedged.training import build_data, load_config, shipped_config, train
 
 
 def lines(quick: bool) -> Iterator[Line]:
+    """How near the recipe comes to the paper, in how many steps and minutes; none if it is to be quick.
+
+    Args:
+        quick: Whether to leave out whatever takes minutes.
+    """
     if quick:
         return
     config = load_config(shipped_config("paper"))

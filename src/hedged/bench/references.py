@@ -19,7 +19,14 @@ CHUNK = 2**24  # numbers of the largest tensor that is held
 
 
 def eager(z1: Distribution, z2: Distribution, curve: MatchCurve, samples: int = SAMPLES) -> Tensor:
-    """The paper's estimate, equation 5, `(N, M)`: all differences of samples, `(n, M, K, K, D)`, in chunks of rows."""
+    """The paper's estimate, equation 5, `(N, M)`: all differences of samples, `(n, M, K, K, D)`, in chunks of rows.
+
+    Args:
+        z1: N embeddings.
+        z2: M embeddings.
+        curve: The match curve.
+        samples: K, drawn from each embedding.
+    """
     first, second = _samples(z1, samples), _samples(z2, samples)
     rows = []
     for some in first.split(_rows(second, samples * first.shape[-1])):  # type: ignore[no-untyped-call]
@@ -29,7 +36,14 @@ def eager(z1: Distribution, z2: Distribution, curve: MatchCurve, samples: int = 
 
 
 def matmul(z1: Distribution, z2: Distribution, curve: MatchCurve, samples: int = SAMPLES) -> Tensor:
-    """The same with distances from one product of matrices, `(n·K, M·K)`, as ‖x‖² − 2xᵀy + ‖y‖²."""
+    """The same with distances from one product of matrices, `(n·K, M·K)`, as ‖x‖² − 2xᵀy + ‖y‖².
+
+    Args:
+        z1: N embeddings.
+        z2: M embeddings.
+        curve: The match curve.
+        samples: K, drawn from each embedding.
+    """
     first, second = _samples(z1, samples), _samples(z2, samples)
     columns = second.flatten(0, 1)
     rows = []
@@ -42,7 +56,14 @@ def matmul(z1: Distribution, z2: Distribution, curve: MatchCurve, samples: int =
 
 
 def gather(z1: Distribution, z2: Distribution, curve: MatchCurve, samples: int = SAMPLES) -> Tensor:
-    """The same with a list of all pairs: samples are gathered pair by pair, `(n·M, D)`, K² times over."""
+    """The same with a list of all pairs: samples are gathered pair by pair, `(n·M, D)`, K² times over.
+
+    Args:
+        z1: N embeddings.
+        z2: M embeddings.
+        curve: The match curve.
+        samples: K, drawn from each embedding.
+    """
     first, second = _samples(z1, samples), _samples(z2, samples)
     columns = torch.arange(len(second))
     rows = []
@@ -60,6 +81,11 @@ def compiled_eager(rows: int, dim: int, samples: int = SAMPLES) -> Callable[...,
     """The paper's estimate under torch.compile, loops over dimensions and samples unrolled, `rows` at a time.
 
     It needs a C++ compiler, and a minute of it.
+
+    Args:
+        rows: Embeddings of the first list at a time.
+        dim: Of the embeddings.
+        samples: K, drawn from each embedding.
     """
 
     def block(first: Tensor, second: Tensor, scale: Tensor, bias: Tensor) -> Tensor:  # (K, D, n, 1), (K, D, 1, M)
@@ -83,7 +109,14 @@ def compiled_eager(rows: int, dim: int, samples: int = SAMPLES) -> Callable[...,
 
 
 def eager_costs(z: Distribution, labels: Tensor, curve: MatchCurve, positive_weight: float) -> Tensor:
-    """The mean cost of all pairs of a batch in closed form, all terms of all pairs in one tensor, `(B, B, J)`."""
+    """The mean cost of all pairs of a batch in closed form, all terms of all pairs in one tensor, `(B, B, J)`.
+
+    Args:
+        z: Embeddings of a batch.
+        labels: The class of each, `(B,)`.
+        curve: The match curve.
+        positive_weight: The share of matching pairs in the mean.
+    """
     mean, variance = (part[:, 0] * unit for part, unit in zip(z.parts(), (curve.scale, curve.scale**2), strict=True))
     widths, weights = (x.to(mean.dtype) for x in expand(curve.bias))
     squares = (mean[:, None] - mean).square().unsqueeze(-1)  # (B, B, D, 1)

@@ -21,7 +21,12 @@ TABLE, NUMBERS, GROWTH, PLOT = "README.md", "benchmarks.json", "growth.json", "g
 
 
 def lines(group: str, quick: bool) -> Iterator[Line]:
-    """The lines of one group, as they are measured."""
+    """The lines of one group, as they are measured.
+
+    Args:
+        group: One of `GROUPS`.
+        quick: Whether to leave out whatever takes minutes.
+    """
     if group not in GROUPS:
         known = ", ".join((*GROUPS, "decisions", "all"))
         raise ConfigError(f"there is no group of benchmarks {group!r}: choose one of {known}")
@@ -30,7 +35,12 @@ def lines(group: str, quick: bool) -> Iterator[Line]:
 
 
 def lines_apart(group: str, quick: bool) -> list[Line]:
-    """The same, in a process of their own: what one group leaves in memory and threads does not slow the next."""
+    """The same, in a process of their own: what one group leaves in memory and threads does not slow the next.
+
+    Args:
+        group: One of `GROUPS`.
+        quick: Whether to leave out whatever takes minutes.
+    """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(_all_lines, group, quick).result()
 
@@ -40,7 +50,11 @@ def _all_lines(group: str, quick: bool) -> list[Line]:
 
 
 def rows(measured: Sequence[Line]) -> list[tuple[str, ...]]:
-    """For a table: name, ratio, what was asked, and whether it holds."""
+    """For a table: name, ratio, what was asked, and whether it holds.
+
+    Args:
+        measured: Lines of any groups.
+    """
     return [
         (
             line.name,
@@ -53,7 +67,12 @@ def rows(measured: Sequence[Line]) -> list[tuple[str, ...]]:
 
 
 def write(measured: Sequence[Line], out: Path) -> list[Path]:
-    """Write the table and the numbers, measure how costs grow, and plot that."""
+    """Write the table and the numbers, measure how costs grow, and plot that.
+
+    Args:
+        measured: Lines of any groups.
+        out: The folder.
+    """
     from hedged.bench.growth import costs
     from hedged.bench.plot import plot
 

@@ -23,6 +23,12 @@ MODEL = "benchmark"
 
 @torch.no_grad()
 def lines(quick: bool, items: int = ITEMS) -> Iterator[Line]:
+    """Recall and latency of the two stages; none if it is to be quick.
+
+    Args:
+        quick: Whether to leave out whatever takes minutes.
+        items: In the store.
+    """
     if quick:
         return
     gallery, probes = embeddings(items, items, seed=0), embeddings(items, QUERIES, seed=1)
@@ -49,6 +55,12 @@ def embeddings(items: int, count: int, seed: int, widths: int = DIM) -> Gaussian
     """Ten items an identity, variances log-uniform over four decades: one a coordinate, or one an item (`widths` 1).
 
     Fewer than all the items are queries, each of one of the same identities.
+
+    Args:
+        items: In the store.
+        count: How many embeddings to make.
+        seed: Of the random numbers.
+        widths: 1 for one variance an item, else one a coordinate.
     """
     generator = torch.Generator().manual_seed(seed)
     centres = torch.randn(items // OF_ONE, DIM, generator=torch.Generator().manual_seed(7))

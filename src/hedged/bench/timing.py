@@ -15,6 +15,12 @@ class Line(NamedTuple):
 
     >>> Line("half as long", 0.5, 0.6, at_most=True).holds
     True
+
+    Args:
+        name: What was measured.
+        ratio: What it came to.
+        asked: The bound.
+        at_most: Whether the bound is from above.
     """
 
     name: str
@@ -24,6 +30,7 @@ class Line(NamedTuple):
 
     @property
     def holds(self) -> bool:
+        """Whether the ratio is within its bound."""
         return self.ratio <= self.asked if self.at_most else self.ratio >= self.asked
 
     def content(self) -> dict[str, Any]:
@@ -32,6 +39,11 @@ class Line(NamedTuple):
 
 
 def seconds(work: Callable[[], Any]) -> float:
+    """How long a piece of work takes.
+
+    Args:
+        work: What to run.
+    """
     begun = time.perf_counter()
     work()
     return time.perf_counter() - begun
@@ -42,6 +54,10 @@ def side_by_side(*ways: Callable[[], Any], repeats: int = REPEATS) -> list[float
 
     >>> len(side_by_side(lambda: None, lambda: None))
     2
+
+    Args:
+        ways: The calls to time.
+        repeats: How often each is timed.
     """
     for way in ways:
         way()

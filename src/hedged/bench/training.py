@@ -25,6 +25,11 @@ SHALLOW, PHOTOS = (1, 28, 56), (3, 96, 96)
 
 
 def lines(quick: bool) -> Iterator[Line]:
+    """Times of training steps and memory of the loss, as ratios; none if it is to be quick.
+
+    Args:
+        quick: Whether to leave out whatever takes minutes.
+    """
     if quick:
         return
     digits = [_many(_trainer(components).take_step, 4) for components in (0, 1, 2)]

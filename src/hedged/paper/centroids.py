@@ -35,7 +35,11 @@ class ClassCentroids(Figure):
         return [recipe(2, 2, model, data__split="instance") for model in ROWS.values()]
 
     def centroids(self, shelf: Shelf) -> list[Centroids]:
-        """Of the clean test images, one set a row."""
+        """Of the clean test images, one set a row.
+
+        Args:
+            shelf: Where trained models and their measurements are.
+        """
         return [Space(shelf.evaluation(config)).centroids for config in self.configs()]
 
     def draw(self, shelf: Shelf) -> Canvas:

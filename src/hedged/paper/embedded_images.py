@@ -35,7 +35,12 @@ SLOTS = [((i + 0.5) / 4, edge) for edge in (1 + GAP, -GAP) for i in range(4)]  #
 @final
 @dataclass(frozen=True)
 class Example:
-    """A test image in one condition."""
+    """A test image in one condition.
+
+    Args:
+        item: Which image of the test set.
+        condition: Clean or corrupt.
+    """
 
     item: int
     condition: Condition
@@ -69,7 +74,11 @@ class EmbeddedImages(Figure):
 
 
 def examples(evaluation: Evaluation) -> Iterator[Example]:
-    """Three clean images, two with each digit hidden and one with both, each kind at even quantiles of its η."""
+    """Three clean images, two with each digit hidden and one with both, each kind at even quantiles of its η.
+
+    Args:
+        evaluation: The test set, embedded.
+    """
     hidden = hidden_ink(evaluation)
     much, little = hidden >= HIDDEN, hidden <= VISIBLE
     kinds: list[tuple[Condition, NDArray[np.bool_], int]] = [
@@ -102,6 +111,10 @@ def slots(axes: Axes, places: Array) -> list[tuple[float, float]]:
     """A slot for each place, in coordinates of the axes, such that the lines to them are shortest in all.
 
     Then no two of them cross: swapping the ends of two that do would shorten them.
+
+    Args:
+        axes: The map.
+        places: Of the images on the map, `(n, 2)`.
     """
     inside = axes.transAxes.inverted().transform(axes.transData.transform(places))
     distances = np.linalg.norm(inside[:, None] - np.array(SLOTS), axis=-1)

@@ -26,16 +26,30 @@ class Exhibit(ABC):
     needs_photos: bool = False  # whether it is made of photos that you have: `--data`
 
     def of_photos(self, folder: Path) -> Exhibit:
-        """The same, made of the photos in a folder."""
+        """The same, made of the photos in a folder.
+
+        Args:
+            folder: A folder of a folder for each identity.
+        """
         raise ConfigError(f"--data is the folder of photos of pets; {self.name} is made of digits: leave it out")
 
     @abstractmethod
     def needs(self, only: Only) -> list[Need]:
-        """The models it is made of."""
+        """The models it is made of.
+
+        Args:
+            only: Keys of cells and the values wanted; empty for all.
+        """
 
     @abstractmethod
     def write(self, shelf: Shelf, folder: Path, only: Only) -> list[Path]:
-        """Make it of trained models, as files in a folder."""
+        """Make it of trained models, as files in a folder.
+
+        Args:
+            shelf: Where trained models and their measurements are.
+            folder: Where it goes.
+            only: Keys of cells and the values wanted; empty for all.
+        """
 
 
 class Figure(Exhibit):
@@ -49,10 +63,18 @@ class Figure(Exhibit):
 
     @abstractmethod
     def draw(self, shelf: Shelf) -> Canvas:
-        """The picture."""
+        """The picture.
+
+        Args:
+            shelf: Where trained models and their measurements are.
+        """
 
     def numbers(self, shelf: Shelf) -> list[Cell]:
-        """What it shows in numbers, beside the paper's; nothing unless told."""
+        """What it shows in numbers, beside the paper's; by default nothing.
+
+        Args:
+            shelf: Where trained models and their measurements are.
+        """
         return []
 
     def needs(self, only: Only) -> list[Need]:

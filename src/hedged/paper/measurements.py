@@ -30,14 +30,22 @@ SAMPLES, REPEATS = 8, 10  # of the Monte Carlo estimate of η, as the paper make
 
 
 def measure(evaluation: Evaluation) -> dict[str, Any]:
-    """`cells`, each named by metric, gallery, probe and vote, and `asides`: what the text claims in passing."""
+    """`cells`, each named by metric, gallery, probe and vote, and `asides`: what the text claims in passing.
+
+    Args:
+        evaluation: The test set, embedded.
+    """
     is_point = isinstance(evaluation.embeddings["clean"], Point)
     cells = [*_accuracies(evaluation), *(() if is_point else _correlations(evaluation))]
     return {"cells": cells, "asides": dict(_asides(evaluation))}
 
 
 def measure_sampled(evaluation: Evaluation) -> dict[str, Any]:
-    """The correlations with Monte Carlo estimates of η and p, as the paper makes them: ten times over."""
+    """The correlations with Monte Carlo estimates of η and p, as the paper makes them: ten times over.
+
+    Args:
+        evaluation: The test set, embedded.
+    """
     return {"cells": [*_sampled_correlations(evaluation)]}
 
 

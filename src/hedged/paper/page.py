@@ -36,13 +36,24 @@ MEASURES = {
 
 
 def load_cells(folder: Path, name: str) -> list[Cell]:
+    """The cells of a table or figure as they were written; none if it was not made.
+
+    Args:
+        folder: Where results are.
+        name: Of the table or figure.
+    """
     path = folder / f"{name}.json"
     cells: list[Cell] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     return cells
 
 
 def rows(cells: Sequence[Cell], keys: Sequence[str] = ()) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Header and lines of a plain list of cells: these keys, or those whose values vary; then the numbers."""
+    """Header and lines of a plain list of cells: these keys, or those whose values vary; then the numbers.
+
+    Args:
+        cells: Of a table or figure.
+        keys: Which keys to show; those whose values vary if none are given.
+    """
     numbers = [key for key in ("paper", "measured", "std", "seeds") if any(key in cell for cell in cells)]
     known = dict.fromkeys(key for cell in cells for key in cell if key not in numbers)
     shown = keys or [key for key in known if len({json.dumps(cell.get(key)) for cell in cells}) > 1]
@@ -57,12 +68,21 @@ def _text(value: Any) -> str:
 
 
 def is_met(cell: Cell) -> bool:
-    """Whether a cell is at or above the paper's number, less what chance may take."""
+    """Whether a cell is at or above the paper's number, less what chance may take.
+
+    Args:
+        cell: Measured, with the paper's number.
+    """
     return bool(cell["measured"] >= cell["paper"] - ALLOWED[cell["metric"]])
 
 
 def main_cells(folder: Path, metrics: Sequence[str]) -> list[tuple[str, Cell]]:
-    """The cells of the main comparison, with the table of each."""
+    """The cells of the main comparison, with the table of each.
+
+    Args:
+        folder: Where results are.
+        metrics: Which cells, by their metric.
+    """
     return [
         (name, cell)
         for name in TABLES
@@ -72,19 +92,24 @@ def main_cells(folder: Path, metrics: Sequence[str]) -> list[tuple[str, Cell]]:
 
 
 def write_page(shelf: Shelf | None, folder: Path, path: Path | None = None) -> Path:
-    """All results of a folder as Markdown: its README.md unless told.
+    """All results of a folder as Markdown: its README.md unless a path is given.
 
     Without a shelf, what an earlier page says of the models stays as it is.
+
+    Args:
+        shelf: The models that the results were made of, if they are at hand.
+        folder: Where results are.
+        path: Where the page goes; README.md of the folder if not given.
     """
     path = path or folder / "README.md"
-    told = _told_before(path) if shelf is None else _told(shelf)
-    write_text(path, "\n".join(_page(told, folder, path)) + "\n")
+    introduction = _kept_introduction(path) if shelf is None else _introduction(shelf)
+    write_text(path, "\n".join(_page(introduction, folder, path)) + "\n")
     return path
 
 
-def _page(told: Iterable[str], folder: Path, path: Path) -> Iterator[str]:
+def _page(introduction: Iterable[str], folder: Path, path: Path) -> Iterator[str]:
     yield from (TITLE, "")
-    yield from told
+    yield from introduction
     yield from _summary(folder)
     for name in TABLES:
         yield from _table_section(folder, name)
@@ -97,7 +122,7 @@ def _page(told: Iterable[str], folder: Path, path: Path) -> Iterator[str]:
             yield from (f"### {name}", "", exhibit(name).title + ".", "", f"![{exhibit(name).title}]({picture})", "")
 
 
-def _told_before(path: Path) -> list[str]:
+def _kept_introduction(path: Path) -> list[str]:
     """What a page says between its title and its summary; nothing if there is no page."""
     if not path.exists():
         return []
@@ -105,7 +130,7 @@ def _told_before(path: Path) -> list[str]:
     return lines[lines.index(TITLE) + 2 : lines.index(SUMMARY)]
 
 
-def _told(shelf: Shelf) -> Iterator[str]:
+def _introduction(shelf: Shelf) -> Iterator[str]:
     needs = together(need for name in NAMES if name != PETS for need in exhibit(name).needs({}))
     there = [need for need in needs if shelf.has(Need(need.config))]
     made = [shelf.made(need.config) for need in there]
@@ -216,8 +241,8 @@ def _pets_section(folder: Path) -> Iterator[str]:
 def _claims_section(folder: Path) -> Iterator[str]:
     if lines := load_cells(folder, CLAIMS):
         yield from ("## The claims of the text", "")
-        told = [(claim["text"], "yes" if claim["holds"] else "**no**", claim["evidence"]) for claim in lines]
-        yield from _markdown(("claim", "holds", "what says so"), told)
+        table = [(claim["text"], "yes" if claim["holds"] else "**no**", claim["evidence"]) for claim in lines]
+        yield from _markdown(("claim", "holds", "what says so"), table)
         yield ""
 
 

@@ -21,7 +21,12 @@ FAINTEST, STRONGEST, COLUMNS = -18.0, 6.0, 48  # log-odds of matches in a histog
 @final
 @dataclass(frozen=True)
 class Spread:
-    """How many pairs of the same pet and of different pets have which log-odds, in `COLUMNS` equal columns."""
+    """How many pairs of the same pet and of different pets have which log-odds, in `COLUMNS` equal columns.
+
+    Args:
+        same: Counts of pairs of one pet, a column each.
+        different: Counts of pairs of two pets.
+    """
 
     same: Sequence[int]
     different: Sequence[int]
@@ -33,6 +38,15 @@ class BinsOfUncertainty:
     """Pairs in 20 bins of η(x₁, x₂): balanced accuracy and mean η of each, their correlation, both ends in detail.
 
     `kept_accuracy` is the balanced accuracy when the most uncertain fifth of the photos is refused.
+
+    Args:
+        accuracy: Balanced accuracy, a number a bin.
+        uncertainty: Mean η, a number a bin.
+        kendall: Kendall's τ of the two.
+        pearson: Pearson's r of the two.
+        kept_accuracy: Balanced accuracy when the most uncertain fifth of the photos is refused.
+        lowest: The pairs of the first bin.
+        highest: The pairs of the last bin.
     """
 
     accuracy: Sequence[float]
@@ -47,7 +61,19 @@ class BinsOfUncertainty:
 @final
 @dataclass(frozen=True)
 class PetMeasures:
-    """Verification on pets that were held out, at the threshold that is best on validation pets."""
+    """Verification on pets that were held out, at the threshold that is best on validation pets.
+
+    Args:
+        pets: Identities that are tested.
+        photos: Of these.
+        matches: Pairs of photos of one pet.
+        pairs: All pairs.
+        validation_pets: Identities that the threshold was chosen on.
+        threshold: On the log-odds of a match.
+        accuracy: Balanced accuracy at that threshold.
+        roc_auc: The area under the ROC curve.
+        bins: Pairs by uncertainty; None for a point, which has none.
+    """
 
     pets: int
     photos: int
@@ -61,7 +87,11 @@ class PetMeasures:
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Self:
-        """From plain data, as `asdict` gives it; what else is there is left out."""
+        """From plain data, as `asdict` gives it; what else is there is left out.
+
+        Args:
+            content: What `asdict` gave; unknown keys are left out.
+        """
         found = {field.name: content[field.name] for field in fields(cls)}
         if found["bins"] is not None:
             ends = {end: Spread(**found["bins"][end]) for end in ("lowest", "highest")}
@@ -70,7 +100,12 @@ class PetMeasures:
 
 
 def measure_pets(embedder: Embedder, splits: Splits[Dataset]) -> PetMeasures:
-    """Choose a threshold on validation pets; measure on test pets, all pairs of their photos."""
+    """Choose a threshold on validation pets; measure on test pets, all pairs of their photos.
+
+    Args:
+        embedder: A trained model.
+        splits: Its data; the validation part is needed.
+    """
     if splits.validation is None:
         raise DataError("there are no validation pets to choose a threshold on: set data.validation_share to 0.1 or so")
     test = next(iter(splits.test.values()))

@@ -60,7 +60,12 @@ class Pets(Figure):
         return [self.config(model, seed) for seed in range(SEEDS) for model in (HEDGED, POINT)]
 
     def config(self, model: Model, seed: int) -> Config:
-        """`configs/pets.toml` for a model and a seed."""
+        """`configs/pets.toml` for a model and a seed.
+
+        Args:
+            model: "point" or "mog-1".
+            seed: Of the training.
+        """
         content = {name: dict(section) for name, section in _file().items()}
         content["model"] |= head_of(model)
         if model == POINT:
@@ -89,7 +94,11 @@ class Pets(Figure):
         ]
 
     def variants(self, shelf: Shelf) -> list[Cell]:
-        """What else was measured: when uncertain photos are refused, and whatever the threshold."""
+        """What else was measured: when uncertain photos are refused, and whatever the threshold.
+
+        Args:
+            shelf: Where trained models and their measurements are.
+        """
         point, hedged = self._measured(shelf, POINT), self._measured(shelf, HEDGED)
         kept, cell = [self._bins(found).kept_accuracy for found in hedged], partial(self._cell, shelf)
         return [

@@ -19,6 +19,13 @@ def recipe(digits: int, dim: int, model: Model, seed: int = 0, **settings: Any) 
     >>> config = recipe(2, 3, "mog-2", seed=1, loss__beta=0.0)
     >>> config.model.components, config.model.dim, config.train.seed, config.loss.beta
     (2, 3, 1, 0.0)
+
+    Args:
+        digits: N, the digits of an image.
+        dim: D, the dimensions of the embedding.
+        model: "point", or "mog-C" for C Gaussians.
+        seed: Of the training.
+        settings: Single keys, their section before two underscores.
     """
     content = {name: dict(section) for name, section in _file().items()}
     content["data"]["digits"] = digits
@@ -37,7 +44,11 @@ def _file() -> Mapping[str, Mapping[str, Any]]:
 
 
 def head_of(model: Model) -> dict[str, Any]:
-    """The head of a model by the paper's name for it."""
+    """The head of a model by the paper's name for it.
+
+    Args:
+        model: "point", or "mog-C" for C Gaussians.
+    """
     if model == "point":
         return {"head": "point"}
     kind, _, components = model.partition("-")

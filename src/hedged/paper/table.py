@@ -28,23 +28,39 @@ NUMBER_TESTS: tuple[TestSet, ...] = ("seen", "unseen", "all")
 class Series:
     """The cells of a table once more, measured in another way.
 
-    `settings` depart from the recipe, as `recipe` takes them; `marks` are what its cells say about that. Cells of a
-    `variant` go to a file of their own.
+    Args:
+        tests: The test sets to measure on.
+        seeds: How many models are averaged.
+        blocks: Which (N, D); all if None.
+        models: Which models; all if None.
+        settings: Departures from the recipe, as `recipe` takes them.
+        marks: What its cells say about that.
+        variant: Whether its cells go to a file of their own.
     """
 
     tests: tuple[Measured, ...] = NUMBER_TESTS
     seeds: int = 1
-    blocks: tuple[tuple[int, int], ...] | None = None  # (N, D), all unless told
+    blocks: tuple[tuple[int, int], ...] | None = None
     models: tuple[str, ...] | None = None
     settings: tuple[tuple[str, Any], ...] = ()
     marks: tuple[tuple[str, Any], ...] = ()
     variant: bool = False
 
     def covers(self, cell: PaperCell) -> bool:
+        """Whether a cell of the table belongs to the series.
+
+        Args:
+            cell: A cell of the paper.
+        """
         in_blocks = self.blocks is None or (cell.digits, cell.dim) in self.blocks
         return in_blocks and (self.models is None or cell.model in self.models)
 
     def configs(self, cell: PaperCell) -> list[Config]:
+        """The models that a cell is measured on, one a seed.
+
+        Args:
+            cell: A cell of the paper.
+        """
         beta = {} if cell.beta is None else {"loss__beta": cell.beta}
         settings = {**beta, **dict(self.settings)}
         return [recipe(cell.digits, cell.dim, cell.model, seed, **settings) for seed in range(self.seeds)]
@@ -53,7 +69,14 @@ class Series:
 @final
 @dataclass(frozen=True)
 class Table(Exhibit):
-    """Numbers of the paper beside the same numbers measured."""
+    """Numbers of the paper beside the same numbers measured.
+
+    Args:
+        name: Of the table.
+        title: What it shows.
+        cells: The paper's numbers.
+        series: How they are measured.
+    """
 
     name: str
     title: str
@@ -70,7 +93,11 @@ class Table(Exhibit):
         ]
 
     def wanted(self, only: Only) -> list[PaperCell]:
-        """The cells that agree with `only`; it is refused if it names no cell."""
+        """The cells that agree with `only`; it is refused if it names no cell.
+
+        Args:
+            only: Keys of cells and the values wanted; empty for all.
+        """
         known = {key for cell in self.cells for key in cell.as_json()} - {"paper"}
         if unknown := sorted(set(only) - known):
             raise ConfigError(f"--only {unknown[0]}=… is not a key of {self.name}: it has {', '.join(sorted(known))}")
@@ -90,11 +117,21 @@ class Table(Exhibit):
         return written
 
     def file_name(self, variant: bool) -> str:
-        """Of the cells of the frozen recipe, or of those of its variants."""
+        """Of the cells of the frozen recipe, or of those of its variants.
+
+        Args:
+            variant: Which of the two.
+        """
         return f"{self.name}-variants.json" if variant else f"{self.name}.json"
 
     def measured(self, shelf: Shelf, only: Only, variant: bool) -> Iterator[Cell]:
-        """The cells as results/paper has them, those of the frozen recipe or those of its variants."""
+        """The cells as results/paper has them, those of the frozen recipe or those of its variants.
+
+        Args:
+            shelf: Where trained models and their measurements are.
+            only: Keys of cells and the values wanted; empty for all.
+            variant: Which of the two.
+        """
         for series, test in self._turns(variant):
             for cell in filter(series.covers, self.wanted(only)):
                 yield _measured(shelf, series, test, cell)
@@ -106,7 +143,12 @@ class Table(Exhibit):
                 yield from ((series, test) for test in series.tests)
 
     def complete(self, cells: Sequence[Cell], variant: bool) -> list[Cell]:
-        """Those of some cells that are whole tables, in order: of each test set all that the paper has, or none."""
+        """Those of some cells that are whole tables, in order: of each test set all that the paper has, or none.
+
+        Args:
+            cells: As they were measured.
+            variant: Which of the two.
+        """
         kept: list[Cell] = []
         for series, test in self._turns(variant):
             wanted = [*filter(series.covers, self.cells)]
@@ -115,7 +157,12 @@ class Table(Exhibit):
         return kept
 
     def missing(self, cells: Sequence[Cell], variant: bool) -> list[Cell]:
-        """What is not among some cells and should be, each as far as it is known before it is measured."""
+        """What is not among some cells and should be, each as far as it is known before it is measured.
+
+        Args:
+            cells: As they were measured.
+            variant: Which of the two.
+        """
         return [
             _named(series, test, wanted)
             for series, test in self._turns(variant)
@@ -127,11 +174,11 @@ class Table(Exhibit):
 def _named(series: Series, test: Measured, wanted: PaperCell) -> Cell:
     """All of a cell that is known before it is measured."""
     config = series.configs(wanted)[0]
-    told = {key: value for key, value in wanted.as_json().items() if key != "paper"}
+    named = {key: value for key, value in wanted.as_json().items() if key != "paper"}
     if wanted.model != "point":
-        told["beta"] = config.loss.beta
+        named["beta"] = config.loss.beta
     return {
-        **told,
+        **named,
         "split": MAIN[config.ndigit.split] if test == SAMPLED else test,
         "backbone": config.model.backbone,
         "steps": config.train.steps,

@@ -39,7 +39,12 @@ DRAWN = 3500  # clean images: 50 of each of 70 classes
 @final
 @dataclass(frozen=True)
 class Choice:
-    """An image, and the two classes that its components are nearest to."""
+    """An image, and the two classes that its components are nearest to.
+
+    Args:
+        item: Which image of the test set.
+        readings: The two classes.
+    """
 
     item: int
     readings: tuple[int, int]
@@ -81,7 +86,11 @@ class Teaser(Figure):
 
 
 def chosen(evaluation: Evaluation) -> Choice:
-    """The corrupt image to show; see `choose`."""
+    """The corrupt image to show; see `choose`.
+
+    Args:
+        evaluation: The test set, embedded.
+    """
     space = Space(evaluation)
     everything = np.arange(len(evaluation.labels))
     means, variances = space.parts("corrupt", everything)
@@ -94,6 +103,13 @@ def choose(means: Array, variances: Array, labels: NDArray[np.int64], centroids:
     c₁ and c₂ are the class centres nearest to the components, c(z) the one of the component that z is from. One is the
     true class, both have the digit that is visible, and of the other digit most is `hidden` `(n, 2)`. If no image is
     such, all whose components lie on two classes are compared. `means` and `variances` are `(n, 2, D)`.
+
+    Args:
+        means: Of both components of each image, `(n, 2, D)`.
+        variances: Of the same shape.
+        labels: The class of each image, `(n,)`.
+        centroids: Of the clean classes.
+        hidden: The share of each digit's ink that is hidden, `(n, 2)`.
     """
     distances = np.linalg.norm(means[:, :, None] - centroids.positions, axis=-1)
     nearest = distances.argmin(-1)  # (n, 2)
@@ -114,7 +130,11 @@ def choose(means: Array, variances: Array, labels: NDArray[np.int64], centroids:
 
 
 def hidden_ink(evaluation: Evaluation) -> Array:
-    """The share of the ink of each digit that is hidden in the corrupt image, `(n, N)`."""
+    """The share of the ink of each digit that is hidden in the corrupt image, `(n, N)`.
+
+    Args:
+        evaluation: The test set, embedded.
+    """
     everything = np.arange(len(evaluation.labels))
     clean, corrupt = (
         images_of(evaluation, condition, everything)
@@ -191,7 +211,13 @@ def _label(axes: Axes, places: Array, words: str, colour: str) -> None:
 
 
 def match(evaluation: Evaluation, item: int, reading: int) -> float:
-    """The mean probability that a corrupt image matches the clean images of a class."""
+    """The mean probability that a corrupt image matches the clean images of a class.
+
+    Args:
+        evaluation: The test set, embedded.
+        item: The corrupt image.
+        reading: The class.
+    """
     image, clean = evaluation.embeddings["corrupt"][item], evaluation.embeddings["clean"]
     members = clean[torch.from_numpy(np.flatnonzero(evaluation.labels == reading))]
     with torch.no_grad():

@@ -40,7 +40,11 @@ class UncertaintyVsPerformance(Figure):
         return [recipe(3, 3, "mog-1")]
 
     def curves(self, shelf: Shelf) -> list[UncertaintyCurve]:
-        """One a panel."""
+        """One a panel.
+
+        Args:
+            shelf: Where trained models and their measurements are.
+        """
         evaluation = shelf.evaluation(self.configs()[0])
         return [_curve(evaluation, cell) for cell in PANELS]
 
