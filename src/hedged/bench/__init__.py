@@ -6,4 +6,6 @@
     growth, plot   how costs grow
     decisions, decisions_sets, decisions_page    calibration and abstention on other identities
     timing, memory, embeddings    what they measure with, and on
+
+Only the command line imports this package.
 """

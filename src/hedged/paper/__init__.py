@@ -6,4 +6,6 @@
     claims         what the text says in passing
     recipe, shelf, workers    how models are trained, kept and measured
     page           all results on one page
+
+Only the command line imports this package.
 """
