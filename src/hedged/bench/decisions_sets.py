@@ -15,7 +15,7 @@ from hedged.data import build_ndigit, load_mnist
 from hedged.data.random import Purpose, keyed
 from hedged.errors import DataError
 from hedged.models import Embedder, embed_all
-from hedged.training import Config, build_data
+from hedged.training import Run, build_data
 
 COMMAND = "hedged bench decisions --out results/decisions"
 NUMBERS = {"ndigit-2d": 100, "ndigit-3d": 400}  # numbers of which images are made, drawn by the seed, for each model
@@ -38,15 +38,15 @@ def measure_digits(name: str) -> dict[str, Any]:
     return _content(COMMAND, f"hedged:{name}", data, _trials(items, name))
 
 
-def measure_photos(config: Config, embedder: Embedder) -> dict[str, Any]:
+def measure_photos(run: Run) -> dict[str, Any]:
     """Measure on photos of identities that a run was not trained on.
 
     Halves of the test identities against each other, and validation identities against all test ones.
 
     Args:
-        config: Of the run.
-        embedder: Its model.
+        run: A finished run on photos that kept identities for validation.
     """
+    config, embedder = run.trained()
     splits = build_data(config)
     if splits.validation is None:
         raise DataError("the run kept no identities for validation, which are calibrated on: train with some held out")
@@ -56,7 +56,7 @@ def measure_photos(config: Config, embedder: Embedder) -> dict[str, Any]:
     )
     data = f"{len(new.labels):,} photos of {len(np.unique(new.labels))} identities that were not trained on"
     validation = as_json(measure(known, new)) | {"identities": len(np.unique(known.labels))}
-    model = f"{embedder.architecture.backbone}, trained with config {embedder.notes.get('fingerprint')}"
+    model = f"{embedder.architecture.backbone}, trained with config {run.digest}"
     return _content(f"{COMMAND} --run RUN", model, data, _trials(new, PHOTOS), validation=validation)
 
 

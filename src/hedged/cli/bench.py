@@ -77,9 +77,9 @@ def _decided(run: Path | None, out: Path | None) -> list[Line]:
     from hedged.bench.decisions_page import write_sets
     from hedged.bench.decisions_sets import NUMBERS, PHOTOS, lines, measure_digits, measure_photos
     from hedged.cli._output import LOGGER
-    from hedged.cli._runs import load_run
+    from hedged.training import Run
 
-    sets = {name: measure_digits(name) for name in NUMBERS} if run is None else {PHOTOS: measure_photos(*load_run(run))}
+    sets = {name: measure_digits(name) for name in NUMBERS} if run is None else {PHOTOS: measure_photos(Run(run))}
     if out is not None:
         for path in write_sets(sets, out):
             LOGGER.info("%s", path)
