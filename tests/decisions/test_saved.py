@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hedged.decisions import Calibrator, Decider, Isotonic, Policy, Temperature, load_decider
+from hedged.decisions import Calibrator, Decider, Isotonic, Policy, ScoredPairs, Temperature, load_decider
 from hedged.errors import RunError
 
 DECIDERS = [
@@ -70,16 +71,36 @@ def test_damaged_files(content: str, tmp_path: Path) -> None:
         load_decider(tmp_path, "model")
 
 
-def test_a_calibrator_of_your_own_is_not_saved(tmp_path: Path) -> None:
-    class Mine(Calibrator):
-        fit = classmethod(lambda cls, pairs: cls())
+@dataclass(frozen=True)
+class Halved(Calibrator, kind="halved"):
+    """A calibrator that this file alone knows."""
 
-        def log_odds(self, scores: Any) -> Any:
-            return scores
+    by: float = 2.0
 
-        def inverse(self, log_odds: float) -> float:
-            return log_odds
+    @classmethod
+    def fit(cls, pairs: ScoredPairs) -> Halved:
+        return cls()
 
-    with pytest.raises(RunError, match="Mine cannot be saved"):
-        Decider("model", Mine(), 0.5, Policy(0.0, 0.0)).save(tmp_path)
-    assert not list(tmp_path.iterdir())
+    def log_odds(self, scores: Any) -> Any:
+        return scores / self.by
+
+    def inverse(self, log_odds: float) -> float:
+        return log_odds * self.by
+
+
+def test_a_calibrator_of_your_own_is_saved_and_found(tmp_path: Path) -> None:
+    decider = Decider("model", Halved(4.0), 0.5, Policy(0.0, 0.0))
+    decider.save(tmp_path)
+    assert load_decider(tmp_path, "model") == decider
+
+
+@pytest.mark.parametrize(
+    "bad", [{"by": "x"}, {"by": 1.0, "more": 2}, {"kind": "none"}, {"kind": 3}, {"by": float("inf")}]
+)
+def test_a_calibrator_that_is_damaged_is_refused(bad: dict[str, Any], tmp_path: Path) -> None:
+    path = Decider("model", Halved(4.0), 0.5, Policy(0.0, 0.0)).save(tmp_path)
+    content = json.loads(path.read_text())
+    content["calibrator"] |= bad
+    path.write_text(json.dumps(content))
+    with pytest.raises(RunError, match="is no calibration"):
+        load_decider(tmp_path, "model")

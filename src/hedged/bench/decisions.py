@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 from scipy.special import expit
 
-from hedged.decisions import Quality, ScoredPairs, choose, false_match_threshold, kind_name, quality
+from hedged.decisions import Quality, ScoredPairs, choose, false_match_threshold, quality
 from hedged.distributions import Distribution
 from hedged.evaluation import match_scores
 from hedged.match import MatchModel, self_mismatch
@@ -148,7 +148,7 @@ def measure(known: Items, new: Items, seed: int = 0, count: int = PAIRS) -> Tria
         for name, reason in _reasons(new, there, log_odds, seed).items()
     }
     return Trial(
-        kind_name(type(choice.calibrator)), before.ece, after.ece, after.brier, after.nll,
+        choice.calibrator.kind, before.ece, after.ece, after.brier, after.nll,
         aimed.score, float(accepted.mean()), aimed.rates.low, aimed.rates.high, float(1 - right.mean()), left,
         _bins("before", before) | _bins("after", after),
     )  # fmt: skip

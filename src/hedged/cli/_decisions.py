@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 
 def print_calibration(found: Calibration, where: str) -> None:
     """How well probabilities come true, before and after; then what is decided, and with what result."""
-    from hedged.decisions import kind_name
-
-    trials = {kind_name(trial.kind): trial.quality for trial in found.choice.trials}
+    trials = {trial.kind.kind: trial.quality for trial in found.choice.trials}
     columns = {"before": found.choice.before} | {
         f"{name} (chosen)" if name == found.kind else name: quality for name, quality in trials.items()
     }

@@ -7,7 +7,6 @@
 from hedged.decisions.calibrate import Aims as Aims
 from hedged.decisions.calibrate import Calibration as Calibration
 from hedged.decisions.calibrate import calibrate as calibrate
-from hedged.decisions.calibrate import kind_name as kind_name
 from hedged.decisions.calibrators import Calibrator as Calibrator
 from hedged.decisions.calibrators import Isotonic as Isotonic
 from hedged.decisions.calibrators import Temperature as Temperature

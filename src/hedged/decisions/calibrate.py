@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, final
 
-import numpy as np
-
-from hedged.decisions.calibrators import Isotonic, base_rate_shift
+from hedged.decisions.calibrators import base_rate_shift
 from hedged.decisions.choice import Choice, Quality, choose
 from hedged.decisions.decider import Decider
 from hedged.decisions.pairs import ScoredPairs
-from hedged.decisions.policy import AbstainByCosts, AbstainByRate, Abstention, Outcome, outcome
+from hedged.decisions.policy import AbstainByRate, Abstention, Outcome, outcome
 from hedged.decisions.thresholds import FalseMatchThreshold, false_match_threshold
 
 NEVER = AbstainByRate(0.0)
@@ -53,7 +51,7 @@ class Calibration:
     @property
     def kind(self) -> str:
         """The chosen kind of calibrator, in a word."""
-        return kind_name(type(self.decider.calibrator))
+        return self.decider.calibrator.kind
 
     def report(self) -> dict[str, Any]:
         """All of it in plain numbers, as `calibration.json` holds it."""
@@ -62,9 +60,9 @@ class Calibration:
             "pairs": {"matching": matches, "other": len(self.pairs) - matches, "identities": self.pairs.identities},
             "chosen": self.kind,
             "before": _numbers(self.choice.before),
-            "after": {kind_name(trial.kind): _numbers(trial.quality) for trial in self.choice.trials},
+            "after": {trial.kind.kind: _numbers(trial.quality) for trial in self.choice.trials},
             "threshold": _threshold(self.threshold),
-            "abstention": _abstention(self.aims.abstention),
+            "abstention": dict(vars(self.aims.abstention)),
             "outcome": self.outcome._asdict(),
         }
 
@@ -72,26 +70,22 @@ class Calibration:
 def calibrate(pairs: ScoredPairs, fingerprint: str, aims: Aims = AIMS, seed: int = 0) -> Calibration:
     """Choose and fit a calibrator, find the threshold for the false-match rate, and choose when to abstain.
 
-    `pairs` are of identities that the model was not trained on, or of images that it was not; `fingerprint` is that of
-    the model that scored them.
+    Args:
+        pairs: Scored pairs of identities that the model was not trained on, or of images that it was not.
+        fingerprint: That of the model that scored them.
+        aims: The base rate, the false-match rate and when to abstain.
+        seed: Draws the folds of identities and the bootstrap.
     """
     choice = choose(pairs, seed=seed)
     threshold = None
     if aims.false_match_rate is not None:
         threshold = false_match_threshold(pairs, aims.false_match_rate, seed=seed)
         accept_from = threshold.score
-    elif isinstance(aims.abstention, AbstainByCosts):
-        accept_from = -np.inf  # the costs say
     else:
-        accept_from = choice.calibrator.inverse(-base_rate_shift(aims.base_rate))
+        accept_from = aims.abstention.threshold(choice.calibrator, aims.base_rate)
     policy = aims.abstention.policy(pairs, choice.calibrator, aims.base_rate, accept_from)
     decider = Decider(fingerprint, choice.calibrator, aims.base_rate, policy)
     return Calibration(decider, choice, threshold, outcome(policy, pairs, aims.base_rate), pairs, aims)
-
-
-def kind_name(kind: type) -> str:
-    """A kind of calibrator in a word."""
-    return "isotonic" if kind is Isotonic else "temperature"
 
 
 def _numbers(quality: Quality) -> dict[str, float]:
@@ -111,9 +105,3 @@ def _threshold(found: FalseMatchThreshold | None) -> dict[str, Any] | None:
         "level": found.rates.level,
         "identities": found.identities,
     }
-
-
-def _abstention(abstention: Abstention) -> dict[str, float]:
-    if isinstance(abstention, AbstainByRate | AbstainByCosts):
-        return dict(vars(abstention))
-    return {}

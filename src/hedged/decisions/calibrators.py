@@ -1,4 +1,4 @@
-"""Calibrators turn the log-odds of a model into log-odds that come true: by a temperature, or by any rising function.
+"""Calibrators turn the log-odds of a model into calibrated log-odds: by a temperature, or by any rising function.
 
 Both are fitted with matches and non-matches weighing one half each, whatever the balance of the pairs, and so speak of
 a world in which every second pair matches. `base_rate_shift` takes them to any other.
@@ -7,11 +7,13 @@ a world in which every second pair matches. `base_rate_shift` takes them to any 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
+from pydantic import ConfigDict, TypeAdapter
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression  # type: ignore[import-untyped]
@@ -24,26 +26,73 @@ DECIMALS = 9  # of probabilities that are told apart
 
 
 class Calibrator(ABC):
-    """A rising function from the log-odds of a model to calibrated log-odds, where half of the pairs match."""
+    """A rising function from the log-odds of a model to calibrated log-odds, where half of the pairs match.
+
+    Subclasses are final, dataclasses of plain numbers, and name themselves: `class Mine(Calibrator, kind="mine")`. The
+    kind and the fields are what calibration.json holds of one.
+    """
+
+    kind: ClassVar[str]
+    _kinds: ClassVar[dict[str, type[Calibrator]]] = {}
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    def __init_subclass__(cls, kind: str, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        cls.kind = kind
+        Calibrator._kinds[kind] = cls
 
     @classmethod
     @abstractmethod
     def fit(cls, pairs: ScoredPairs) -> Self:
-        """The one of its kind that makes these pairs most likely, matches and non-matches weighing the same."""
+        """The one of its kind that makes these pairs most likely, matches and non-matches weighing the same.
+
+        Args:
+            pairs: Labelled pairs to learn from.
+        """
 
     @abstractmethod
     def log_odds(self, scores: Floats) -> Floats:
-        """Calibrated log-odds, of the shape of `scores`."""
+        """Calibrated log-odds, of the shape of `scores`.
+
+        Args:
+            scores: The model's log-odds of a match.
+        """
 
     @abstractmethod
     def inverse(self, log_odds: float) -> float:
-        """The least score whose calibrated log-odds reach `log_odds`; ∞ if none does, −∞ if all do."""
+        """The least score whose calibrated log-odds reach `log_odds`; ∞ if none does, −∞ if all do.
+
+        Args:
+            log_odds: Calibrated log-odds.
+        """
+
+    def describe(self) -> dict[str, Any]:
+        """The kind and the fields, as plain data: what `restore` takes."""
+        return {"kind": self.kind, **vars(self)}
+
+    @staticmethod
+    def restore(described: Mapping[str, Any]) -> Calibrator:
+        """The calibrator that `describe` describes.
+
+        Args:
+            described: Its kind and its fields; a `ValueError` names what is wrong with them.
+        """
+        fields = dict(described)
+        kind = fields.pop("kind", None)
+        if not isinstance(kind, str) or kind not in Calibrator._kinds:
+            raise ValueRangeError(f"unknown calibrator {kind!r}, expected one of: {', '.join(Calibrator._kinds)}")
+        restored: Calibrator = TypeAdapter(Calibrator._kinds[kind]).validate_python(fields)
+        return restored
 
 
 @final
 @dataclass(frozen=True)
-class Temperature(Calibrator):
-    """x ↦ x / T + c: `temperature` T cools or heats, `shift` c takes the pair balance of training to one half.
+class Temperature(Calibrator, kind="temperature"):
+    """x ↦ x / T + c.
+
+    Args:
+        temperature: T > 0, which cools or heats.
+        shift: c, which takes the balance of pairs in training to one half.
 
     >>> Temperature(temperature=2.0, shift=1.0).log_odds(np.array([-2.0, 0.0])), Temperature(2.0, 1.0).inverse(0.0)
     (array([0., 1.]), -2.0)
@@ -51,6 +100,11 @@ class Temperature(Calibrator):
 
     temperature: float
     shift: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no rising function."""
+        if not self.temperature > 0:
+            raise ValueRangeError(f"a temperature must be positive, got {self.temperature:g}")
 
     @classmethod
     def fit(cls, pairs: ScoredPairs) -> Self:
@@ -80,11 +134,15 @@ class Temperature(Calibrator):
 
 @final
 @dataclass(frozen=True)
-class Isotonic(Calibrator):
+class Isotonic(Calibrator, kind="isotonic"):
     """The rising function nearest to the pairs: straight between (`scores[i]`, `values[i]`), flat beyond the ends.
 
     Pool-adjacent-violators gives blocks of equal probability; the function goes through the middle of each, so that it
     does not jump.
+
+    Args:
+        scores: Rising scores of the model.
+        values: Calibrated log-odds there, rising too.
 
     >>> rising = Isotonic(scores=(0.0, 2.0), values=(-1.0, 3.0))
     >>> rising.log_odds(np.array([-9.0, 1.0])), rising.inverse(1.0)

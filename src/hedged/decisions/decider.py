@@ -6,14 +6,14 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self, final
+from typing import Annotated, Any, NamedTuple, Self, final
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from scipy.special import expit
 
 from hedged._files import CALIBRATION, write_json
-from hedged.decisions.calibrators import Calibrator, Isotonic, Temperature, base_rate_shift
+from hedged.decisions.calibrators import Calibrator, base_rate_shift
 from hedged.decisions.policy import Policy, Verdict
 from hedged.errors import HedgedError, RunError
 
@@ -30,10 +30,15 @@ class Answer(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Decider:
-    """Turns the log-odds of a model into probabilities that come true, and those into decisions.
+    """Turns the log-odds of a model into calibrated probabilities, and those into decisions.
 
-    `base_rate` is the share of pairs that match where it is used; `fingerprint` is that of the model it was made for.
+    Args:
+        fingerprint: That of the model it was made for.
+        calibrator: From the model's log-odds to calibrated ones.
+        base_rate: The share of pairs that match where it is used.
+        policy: When to accept, reject and abstain.
 
+    >>> from hedged.decisions import Temperature
     >>> decider = Decider("0123456789abcdef", Temperature(2.0, 1.0), 0.5, Policy(-2.0, 3.0))
     >>> decider.answer(4.0)
     Answer(verdict=<Verdict.ACCEPT: 'accept'>, probability=0.9525741268224334)
@@ -45,23 +50,40 @@ class Decider:
     policy: Policy
 
     def log_odds(self, scores: Any) -> Any:
-        """Calibrated log-odds at the base rate, an array of the shape of `scores`: the model's log-odds of a match."""
+        """Calibrated log-odds at the base rate, an array of the shape of `scores`.
+
+        Args:
+            scores: The model's log-odds of a match.
+        """
         return self.calibrator.log_odds(np.asarray(scores, dtype=np.float64)) + base_rate_shift(self.base_rate)
 
     def probability(self, scores: Any) -> Any:
-        """Calibrated match probabilities at the base rate, an array of the shape of `scores`."""
+        """Calibrated match probabilities at the base rate, an array of the shape of `scores`.
+
+        Args:
+            scores: The model's log-odds of a match.
+        """
         return expit(self.log_odds(scores))
 
     def answer(self, score: float) -> Answer:
-        """The decision about one pair, given the model's log-odds that it matches."""
+        """The decision about one pair.
+
+        Args:
+            score: The model's log-odds that it matches.
+        """
         return Answer(self.policy.verdict(score), float(self.probability(score)))
 
     def save(self, folder: Path, report: dict[str, Any] | None = None) -> Path:
-        """Write `calibration.json` into a folder, with a report for readers that `load_decider` does not look at."""
+        """Write `calibration.json` into a folder.
+
+        Args:
+            folder: That of the model.
+            report: For readers; `load_decider` does not look at it.
+        """
         content = {
             "format": FORMAT,
             "model": self.fingerprint,
-            "calibrator": _described(self.calibrator),
+            "calibrator": self.calibrator.describe(),
             "base_rate": self.base_rate,
             "reject_below": _finite(self.policy.reject_below),
             "accept_from": _finite(self.policy.accept_from),
@@ -73,11 +95,16 @@ class Decider:
     @classmethod
     def _of(cls, saved: _Saved) -> Self:
         policy = Policy(saved.reject_below, saved.accept_from)
-        return cls(saved.model, saved.calibrator.build(), saved.base_rate, policy)
+        return cls(saved.model, Calibrator.restore(saved.calibrator), saved.base_rate, policy)
 
 
 def load_decider(folder: str | Path, fingerprint: str) -> Decider | None:
-    """The decider saved beside the model of this fingerprint, or None if there is none."""
+    """The decider saved beside a model, or None if there is none.
+
+    Args:
+        folder: That of the model.
+        fingerprint: That of the model; a calibration of another one is refused.
+    """
     path = Path(folder) / CALIBRATION
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -104,28 +131,10 @@ class _Checked(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class _Temperature(_Checked):
-    kind: Literal["temperature"]
-    temperature: Annotated[float, Field(gt=0)]
-    shift: float
-
-    def build(self) -> Calibrator:
-        return Temperature(self.temperature, self.shift)
-
-
-class _Isotonic(_Checked):
-    kind: Literal["isotonic"]
-    scores: Annotated[tuple[float, ...], Field(min_length=1)]
-    values: Annotated[tuple[float, ...], Field(min_length=1)]
-
-    def build(self) -> Calibrator:
-        return Isotonic(self.scores, self.values)
-
-
 class _Saved(_Checked):
     format: int
     model: str
-    calibrator: Annotated[_Temperature | _Isotonic, Field(discriminator="kind")]
+    calibrator: dict[str, Any]
     base_rate: Annotated[float, Field(gt=0, lt=1)]
     reject_below: float
     accept_from: float
@@ -141,14 +150,6 @@ def _parse(content: Any, path: Path) -> Decider:
     except HedgedError as error:
         problem = str(error)
     raise RunError(f"{path} is no calibration ({problem}): write it again with `hedged calibrate`")
-
-
-def _described(calibrator: Calibrator) -> dict[str, Any]:
-    if isinstance(calibrator, Temperature):
-        return {"kind": "temperature", "temperature": calibrator.temperature, "shift": calibrator.shift}
-    if isinstance(calibrator, Isotonic):
-        return {"kind": "isotonic", "scores": list(calibrator.scores), "values": list(calibrator.values)}
-    raise RunError(f"a {type(calibrator).__name__} cannot be saved: use Temperature or Isotonic")
 
 
 def _finite(score: float) -> float:

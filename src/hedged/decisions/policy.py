@@ -64,7 +64,23 @@ class Abstention(ABC):
 
     @abstractmethod
     def policy(self, pairs: ScoredPairs, calibrator: Calibrator, base_rate: float, threshold: float) -> Policy:
-        """The policy where a share `base_rate` of the pairs matches; nothing is accepted below `threshold`."""
+        """When to accept, reject and abstain.
+
+        Args:
+            pairs: Labelled pairs to choose by.
+            calibrator: From the model's log-odds to calibrated ones.
+            base_rate: The share of pairs that match where it is used.
+            threshold: The score below which nothing is accepted.
+        """
+
+    def threshold(self, calibrator: Calibrator, base_rate: float) -> float:
+        """The score below which nothing is accepted, where no false-match rate is asked for: that of p = ½.
+
+        Args:
+            calibrator: From the model's log-odds to calibrated ones.
+            base_rate: The share of pairs that match where it is used.
+        """
+        return calibrator.inverse(-base_rate_shift(base_rate))
 
 
 @final
@@ -120,6 +136,9 @@ class AbstainByCosts(Abstention):
             raise ValueRangeError(
                 f"costs of a false match, a false non-match and an abstention are positive numbers, got {costs}"
             )
+
+    def threshold(self, calibrator: Calibrator, base_rate: float) -> float:
+        return -np.inf  # the costs say
 
     def policy(self, pairs: ScoredPairs, calibrator: Calibrator, base_rate: float, threshold: float) -> Policy:
         even = self.false_match / (self.false_match + self.false_non_match)  # accepting and rejecting cost the same
