@@ -64,7 +64,7 @@ def on_server(queries: int) -> Iterator[dict[str, Any]]:
     gallery, probes = embeddings(ON_SERVER, ON_SERVER, seed=0), embeddings(ON_SERVER, queries, seed=1)
     curve = MatchCurve()
     truth = best_matches(probes, gallery, curve, K).items.numpy() + 1  # keys count from 1
-    header = Header(MODEL, "gaussian", DIM, 1, curve.scale.item(), curve.bias.item())
+    header = Header.for_embeddings(gallery[:1], MODEL, curve)
     with tempfile.TemporaryDirectory() as folder:
         server = postgres_server.get_server(folder)
         try:

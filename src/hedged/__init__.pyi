@@ -7,6 +7,7 @@ from .losses import HedgedLoss as HedgedLoss
 from .losses import SoftContrastiveLoss as SoftContrastiveLoss
 from .match import ClosedForm as ClosedForm
 from .match import MatchCurve as MatchCurve
+from .match import MatchModel as MatchModel
 from .match import MonteCarlo as MonteCarlo
 from .match import best_matches as best_matches
 from .match import log_match_probability as log_match_probability
@@ -18,6 +19,7 @@ from .models import Embedder as Embedder
 from .models import GaussianHead as GaussianHead
 from .models import MixtureHead as MixtureHead
 from .models import PointHead as PointHead
+from .search import Gallery as Gallery
 
 __all__: list[str]
 __version__: str

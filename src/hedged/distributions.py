@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeVar, final
+from typing import Any, ClassVar, Self, TypeVar, final
 
 import torch
 from torch import Tensor
@@ -19,7 +19,33 @@ from hedged.errors import ShapeError, ValueRangeError
 
 
 class Distribution(ABC):
-    """A batch of distributions over ℝᴰ. Subclasses hold tensors whose last axis is D and are final."""
+    """A batch of distributions over ℝᴰ. Subclasses hold tensors whose last axis is D and are final.
+
+    The `kind` of a distribution is the name of its class in lower case: what files and stores remember of it.
+    """
+
+    kind: ClassVar[str]
+    _kinds: ClassVar[dict[str, type[Distribution]]] = {}
+
+    def __init_subclass__(cls, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        cls.kind = cls.__name__.lower()
+        Distribution._kinds[cls.kind] = cls
+
+    @staticmethod
+    def named(kind: str) -> type[Distribution]:
+        """The class of a kind of distribution.
+
+        Args:
+            kind: Such as `gaussian`.
+
+        >>> Distribution.named("gaussian").__name__
+        'Gaussian'
+        """
+        kinds = Distribution._kinds
+        if kind not in kinds:
+            raise ValueRangeError(f"unknown kind of distribution {kind!r}, expected one of: {', '.join(sorted(kinds))}")
+        return kinds[kind]
 
     @property
     @abstractmethod
@@ -58,7 +84,7 @@ class Distribution(ABC):
         """The inverse of `pack`, given the dimension D of the embedding space."""
 
     def pack(self) -> Tensor:
-        """All numbers of each distribution as one row, `(..., P)`: D, 2·D or 2·C·D of them."""
+        """All numbers of each distribution as one row, `(..., P)`, the means first: D, 2·D or 2·C·D of them."""
         rows = [t.flatten(len(self.batch_shape)) for t in self.tensors]
         return torch.cat(rows, dim=-1)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from laws import seeded
 
+from hedged import MatchCurve
 from hedged.distributions import Distribution, Gaussian, Mixture, Point
 from hedged.search import Header, Rows, Store
 
@@ -18,7 +19,7 @@ Make = Callable[[str], Store]  # an empty store for embeddings of a kind
 
 
 def header_of(kind: str, dim: int = DIM) -> Header:
-    return Header(MODEL, kind, dim, 2 if kind == "mixture" else 1, 10.0, 3.0)
+    return Header.for_embeddings(embeddings(kind, 1, dim=dim), MODEL, MatchCurve(10.0, 3.0))
 
 
 def embeddings(kind: str, count: int, seed: int = 0, dim: int = DIM) -> Distribution:

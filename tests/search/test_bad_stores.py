@@ -71,7 +71,7 @@ def test_files_that_are_no_store(tmp_path: Path) -> None:
 def test_a_version_of_the_future_is_refused(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="is of version 99, this version of hedged reads version 1"):
+    with pytest.raises(StoreError, match="is of version 99, this version of hedged reads versions 1 and 2"):
         open_store(str(path))
 
 
@@ -139,7 +139,7 @@ def test_a_full_disk_loses_nothing(path: Path) -> None:
 
 
 def test_a_second_writer_waits_and_then_gives_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hedged.search.sqlite_file.PATIENCE", 0.1)
+    monkeypatch.setattr("hedged.search.engines.sqlite.TIMEOUT_SECONDS", 0.1)
     with SqliteStore(path) as one, SqliteStore(path) as other, one._writing():
         with pytest.raises(StoreError, match="is being written by another process"):
             other.remove(["row 1"])
@@ -162,7 +162,7 @@ def test_a_write_that_fails_half_way_leaves_nothing(path: Path, monkeypatch: pyt
     with SqliteStore(path) as store:
         state = store.state()
         with monkeypatch.context() as patch:
-            patch.setattr("hedged.search.sqlite.tags", fail)
+            patch.setattr("hedged.search.engines.sqlite.tags", fail)
             with pytest.raises(KeyboardInterrupt):
                 store.add(rows("gaussian", 10, first=500))
         assert (store.count(), store.state()) == (500, state)

@@ -26,7 +26,7 @@ from search.writing import (
 )
 
 from hedged.search import EmbeddedIndex, SqliteStore, Where
-from hedged.search.index_file import file_of
+from hedged.search.engines._embedded import file_of
 
 KILLS = 20
 
@@ -35,7 +35,9 @@ KILLS = 20
 def context() -> ForkServerContext:
     """Processes that start in a moment: what they need is imported once, in the process that they are copies of."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["faiss", "hedged.match._closed_form.loops.gaussians", "hedged.search"])
+    context.set_forkserver_preload(
+        ["faiss", "hedged.match._closed_form.loops.gaussians", "hedged.search.engines._embedded"]
+    )
     return context
 
 

@@ -13,8 +13,8 @@ from hedged.distributions import Distribution
 from hedged.errors import DataError, ShapeError, ValueRangeError
 from hedged.search import (
     Fusion,
-    Gallery,
     Identifier,
+    Identities,
     MixtureFusion,
     NeighbourFusion,
     ProductFusion,
@@ -36,9 +36,9 @@ def people(identities: int, of_each: int, seed: int, first: int = 0, noise: floa
     return Gaussian(means.flatten(0, 1), variances.flatten(0, 1))
 
 
-def gallery_of(identities: int, of_each: int) -> Gallery:
+def gallery_of(identities: int, of_each: int) -> Identities:
     owner = torch.arange(identities).repeat_interleave(of_each)
-    return Gallery([f"person {i}" for i in range(identities)], people(identities, of_each, seed=0), owner, CURVE)
+    return Identities([f"person {i}" for i in range(identities)], people(identities, of_each, seed=0), owner, CURVE)
 
 
 def test_the_product_of_gaussians_is_proportional_to_the_product_of_their_densities() -> None:
@@ -153,23 +153,23 @@ def test_a_fit_finds_the_curve_that_trials_were_drawn_from() -> None:
 def test_a_gallery_is_read_from_a_store(make: Make, kind: str) -> None:
     store, given = make(kind), rows(kind, 50)
     with pytest.raises(DataError, match="nobody to identify"):
-        Gallery.read(store)
+        Identities.read(store)
     store.add(given)
-    gallery = Gallery.read(store)
+    gallery = Identities.read(store)
     assert gallery.labels == [f"label {i}" for i in range(5)]
     assert len(gallery.images) == len(gallery.owner) == 45  # the others have no label
     assert gallery.owner.tolist() == [i // 10 for i in range(50) if i % 10 != 9]
     assert len(Identifier(gallery).identify(given.z[:3])) == 3
-    assert Gallery.read(store, [Where("label", "label 3")]).labels == ["label 3"]
+    assert Identities.read(store, [Where("label", "label 3")]).labels == ["label 3"]
 
 
 def test_what_cannot_be_identified_is_refused(make_sqlite: Make) -> None:
     store = make_sqlite("gaussian")
     store.add(Rows(["a"], embeddings("gaussian", 1), MODEL))
     with pytest.raises(DataError, match=r"no row of .* has a label"):
-        Gallery.read(store)
+        Identities.read(store)
     gallery = gallery_of(3, 2)
-    with pytest.raises(ValueRangeError, match=r"lies in \(0, 1\), got 1"):
+    with pytest.raises(ValueRangeError, match=r"must lie in \(0, 1\), got 1"):
         Identifier(gallery, none_prior=1)
     with pytest.raises(ValueRangeError, match="top=0"):
         Identifier(gallery).identify(gallery.images, top=0)

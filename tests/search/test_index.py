@@ -17,8 +17,8 @@ from hedged import best_matches, match_matrix, self_mismatch
 from hedged.distributions import Distribution
 from hedged.errors import ConfigError, ShapeError, ValueRangeError
 from hedged.search import EmbeddedIndex, Hit, Plan, Rows, SqliteStore, Store, Where, parse_where
-from hedged.search.first_stage import Kind
-from hedged.search.index_file import file_of
+from hedged.search.engines._embedded import file_of
+from hedged.search.index import Kind
 
 
 def exhaustive(store: Store, probes: Distribution, k: int, keep: set[str] | None = None) -> list[list[str]]:
@@ -202,7 +202,7 @@ def test_what_cannot_be_searched_is_refused(sqlite: SqliteStore) -> None:
             index.search(embeddings("gaussian", 2), k, candidates=candidates)
     with pytest.raises(ConfigError, match="no first stage 'magic'"):
         Plan("magic")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="links is at least 1"):
+    with pytest.raises(ConfigError, match="links must be at least 1"):
         Plan("hnsw", links=0)
     with pytest.raises(ConfigError, match="a filter reads key=value"):
         parse_where("beagle")

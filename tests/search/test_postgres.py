@@ -21,10 +21,9 @@ from hedged.search import (
     SqliteStore,
     Where,
     create_store,
-    open_index,
     open_store,
 )
-from hedged.search.postgres_server import Address
+from hedged.search.engines.postgres import Address
 
 pytestmark = pytest.mark.postgres
 ITEMS, PART = 20_000, 5_000
@@ -76,11 +75,11 @@ def test_recall_of_the_graph_rises_with_ef_search(pair: tuple[SqliteStore, Postg
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_embedding_is_searched(make_postgres: Make, make_sqlite: Make, kind: str) -> None:
     postgres, sqlite, probes = make_postgres(kind), make_sqlite(kind), embeddings(kind, 5, seed=1)
-    assert open_index(postgres).search(probes) == [[]] * 5
+    assert postgres.index().search(probes) == [[]] * 5
     for store in (postgres, sqlite):
         store.add(rows(kind, 700))
-    assert open_index(postgres).search(probes, 5, candidates=50) == open_index(sqlite).search(probes, 5, candidates=50)
-    graph, scan = (open_index(*way).search(probes, 20) for way in ((postgres, Plan("hnsw")), (sqlite,)))
+    assert postgres.index().search(probes, 5, candidates=50) == sqlite.index().search(probes, 5, candidates=50)
+    graph, scan = (index.search(probes, 20) for index in (postgres.index(Plan("hnsw")), sqlite.index()))
     same = [len({hit.id for hit in a} & {hit.id for hit in b}) for a, b in zip(graph, scan, strict=True)]
     assert sum(same) >= 0.9 * 5 * 20  # a graph may miss some
 
@@ -88,12 +87,12 @@ def test_every_kind_of_embedding_is_searched(make_postgres: Make, make_sqlite: M
 def test_a_plan_for_a_server(make_postgres: Make) -> None:
     store = make_postgres("gaussian")
     with pytest.raises(ConfigError, match="no first stage ivf"):
-        open_index(store, Plan("ivf"))
+        store.index(Plan("ivf"))
     assert isinstance(store, PostgresStore)
-    with pytest.raises(ValueRangeError, match="ef_search is at least 1"):
+    with pytest.raises(ValueRangeError, match="ef_search must be at least 1"):
         PostgresIndex(store, ef_search=0)
     assert not store.has_graph()
-    open_index(store, Plan("hnsw"))
+    store.index(Plan("hnsw"))
     assert store.has_graph()
 
 
@@ -118,7 +117,7 @@ def test_what_is_not_there_or_there_already(server: str) -> None:
 def test_a_version_of_the_future_is_refused(server: str) -> None:
     with PostgresStore.create(f"{server}#future", header_of("gaussian")) as store:
         store._connection.execute("UPDATE store SET version = 99")
-    with pytest.raises(StoreError, match="is of version 99, this version of hedged reads version 1"):
+    with pytest.raises(StoreError, match="is of version 99, this version of hedged reads versions 1 and 2"):
         open_store(f"{server}#future")
 
 

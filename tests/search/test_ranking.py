@@ -7,12 +7,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search.gallery import KINDS, embeddings
+from search.gallery import KINDS, embeddings, header_of
 
+from hedged import MatchCurve
 from hedged.distributions import Distribution
 from hedged.match import match_logit, self_mismatch
 from hedged.search import Header
-from hedged.search.rerank import Candidates, rank, uncertainties
+from hedged.search.index import Candidates, rank, uncertainties
 from hedged.search.rows import pack
 
 
@@ -36,7 +37,7 @@ def by_loop(probes: Distribution, header: Header, found: Candidates, k: int) -> 
     seed=st.integers(0, 2**31),
 )
 def test_they_are_those_of_a_loop(kind: str, bias: float, scale: float, count: int, seed: int) -> None:
-    header = Header("m", kind, 4, 2 if kind == "mixture" else 1, scale, bias)
+    header = Header.for_embeddings(embeddings(kind, 1), "m", MatchCurve(scale, bias))
     generator = np.random.default_rng(seed)
     packed = embeddings(kind, 50, seed).pack().numpy()
     keys = generator.permutation(50).astype(np.int64)
@@ -55,7 +56,7 @@ def test_they_are_those_of_a_loop(kind: str, bias: float, scale: float, count: i
 
 
 def test_more_candidates_than_are_held_at_a_time() -> None:
-    header = Header("m", "gaussian", 4, 1, 10.0, 3.0)
+    header = header_of("gaussian")
     z, probes = embeddings("gaussian", 1500), embeddings("gaussian", 2, seed=1)
     everything = np.broadcast_to(np.arange(1500), (2, 1500))
     found = rank(probes, header, Candidates(np.arange(1500), z.pack().numpy(), everything), 1500)
@@ -70,14 +71,14 @@ def test_more_candidates_than_are_held_at_a_time() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_to_rank(kind: str) -> None:
-    header = Header("m", kind, 4, 2 if kind == "mixture" else 1, 10.0, 3.0)
+    header = header_of(kind)
     nothing = Candidates(np.empty(0, np.int64), np.empty((0, header.width), np.float32), np.empty((3, 0), np.int64))
     assert rank(embeddings(kind, 3), header, nothing, 5).places.shape == (3, 0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_uncertainties_are_those_of_the_library(kind: str) -> None:
-    header = Header("m", kind, 4, 2 if kind == "mixture" else 1, 10.0, 3.0)
+    header = header_of(kind)
     z = embeddings(kind, 30)
     np.testing.assert_allclose(
         uncertainties(header, pack(z)), self_mismatch(z.to(torch.float64), header.match_model), rtol=1e-6, atol=1e-6

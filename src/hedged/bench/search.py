@@ -12,7 +12,7 @@ from hedged.bench.timing import Line, side_by_side
 from hedged.distributions import Gaussian
 from hedged.match import MatchCurve, best_matches
 from hedged.search import EmbeddedIndex, Header, Rows, SqliteStore
-from hedged.search.first_stage import import_faiss
+from hedged.search.engines._embedded import import_faiss
 
 ITEMS, QUERIES, OF_ONE, DIM, K = 1_000_000, 100, 10, 20, 10
 DECADES = 4  # of the variances, below one
@@ -72,8 +72,7 @@ def embeddings(items: int, count: int, seed: int, widths: int = DIM) -> Gaussian
 
 def _filled(folder: Path, gallery: Gaussian) -> SqliteStore:
     """A store of all the items, in their order."""
-    curve = MatchCurve()
-    header = Header(MODEL, "gaussian", DIM, 1, curve.scale.item(), curve.bias.item())
+    header = Header.for_embeddings(gallery[:1], MODEL, MatchCurve())
     store = SqliteStore.create(folder / "items.db", header)
     for start in range(0, len(gallery), BATCH):
         some = gallery[start : start + BATCH]

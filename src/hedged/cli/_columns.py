@@ -27,18 +27,23 @@ def check_layout(out: Path) -> None:
 
 
 def columns_of(embedder: Embedder, z: Distribution, names: Sequence[str | Path]) -> dict[str, Any]:
-    """What there is to say about each image, and the curve that turns two rows into a match probability."""
-    from hedged.distributions import Mixture
+    """The columns of the file, and the match model that turns two rows into a match probability.
 
-    means, variances = z.parts() if isinstance(z, Mixture) else (z.mean, z.variance)
+    Args:
+        embedder: The model.
+        z: The embeddings.
+        names: An id for each.
+    """
+    is_mixture = z.tensors[0].ndim > len(z.batch_shape) + 1  # several components, each with its own mean
+    means, variances = z.parts() if is_mixture else (z.mean, z.variance)
     return {
         "ids": [str(name).encode(errors="replace").decode() for name in names],  # a disk may hold any bytes as a name
         "means": means.numpy(),
         "variances": variances.numpy(),
         "uncertainty": embedder.uncertainty(z).numpy(),
-        "kind": type(z).__name__.lower(),
-        "scale": embedder.curve.scale.item(),
-        "bias": embedder.curve.bias.item(),
+        "kind": z.kind,
+        "match_model": embedder.match_model.kind,
+        **embedder.match_model.settings(),
     }
 
 

@@ -22,17 +22,27 @@ CandidateCount = Annotated[
     typer.Option("--candidates", min=1, metavar="N", help="Rows that the first stage hands on. [1000, or 10 × K]"),
 ]
 EfSearch = Annotated[
-    int, typer.Option("--ef-search", min=1, metavar="N", help="How far a graph looks around, if there is one.")
+    int | None,
+    typer.Option("--ef-search", min=1, metavar="N", help="How far a graph looks around, if there is one. [200]"),
 ]
-EF_SEARCH = 200
 
 
 def filters(texts: list[str]) -> list[Where]:
+    """The filters that --where names.
+
+    Args:
+        texts: KEY=VALUE each.
+    """
     from hedged.search import parse_where
 
     return [parse_where(text) for text in texts]
 
 
 def check_model(store: Store, embedder: Embedder) -> None:
-    """Refuse a model that did not make the embeddings of a store, before any work is done."""
+    """Refuse a model that did not make the embeddings of a store, before any work is done.
+
+    Args:
+        store: The store.
+        embedder: The model.
+    """
     store.header.check_model(embedder.fingerprint())

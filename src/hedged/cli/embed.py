@@ -30,10 +30,10 @@ def embed(
 ) -> None:
     """Embed images, or vectors, into a file.
 
-    F holds `ids` (the paths; of vectors FILE:ROW, or the ids that their file has), `means` and `variances` (rows of D
-    numbers; of C × D for a mixture of C Gaussians) and `uncertainty` (η), in the order given, folders in order of their
-    paths; also `kind`, and `scale` and `bias` of the match curve. A .parquet file needs the extra: pip install
-    'hedged[parquet]'.
+    F holds `ids` (the paths; for vectors FILE:ROW, or the ids in their file), `means` and `variances` (rows of D
+    numbers; of C × D for a mixture of C Gaussians) and `uncertainty` (η), in the order given, folders in the order of
+    their paths; also `kind`, `match_model` and its settings, such as `scale` and `bias` of a match curve. A .parquet
+    file needs the extra: pip install 'hedged[parquet]'.
     """
     from hedged.distributions import concatenate
 

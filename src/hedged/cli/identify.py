@@ -23,7 +23,7 @@ EXAMPLES = examples(
 
 
 class How(StrEnum):
-    """How the images of an identity are taken together."""
+    """How the images of an identity are combined."""
 
     PRODUCT = "product"
     MIXTURE = "mixture"
@@ -36,36 +36,36 @@ def identify(
     images: Images,
     fusion: Annotated[
         How,
-        typer.Option("--fusion", help="Images of an identity: as a product, as a mixture, or by the nearest of all."),
+        typer.Option("--fusion", help="How to combine images of an identity: product, mixture, or nearest ones."),
     ] = How.PRODUCT,
     neighbours: Annotated[
-        int, typer.Option("--neighbours", min=1, metavar="N", help="How many, for --fusion neighbours.")
+        int, typer.Option("--neighbours", min=1, metavar="N", help="Number of nearest images, for --fusion neighbours.")
     ] = 5,
     none: Annotated[
-        float, typer.Option("--none", metavar="SHARE", help="Share of images that show nobody of the store.")
+        float, typer.Option("--none", metavar="SHARE", help="Expected share of images that show nobody in the store.")
     ] = 0.1,
-    top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="Identities to tell for each image.")] = 3,
+    top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="Identities to show for each image.")] = 3,
     where: Wheres = [],  # noqa: B006 - typer reads it, nobody writes it
     skip_broken: SkipBroken = False,
     json: Json = False,
 ) -> None:
-    """Tell of whom images are, or that they are of nobody in a store.
+    """Identify who each image shows, or report that no stored identity matches.
 
-    The labels of the store are the identities, each of any number of images. The answer has a probability, and so has
-    "none of these". If the model was calibrated (`hedged calibrate`), the probabilities are too, and it is said whether
-    the match with the best identity would be accepted, rejected or left undecided.
+    The labels of the store are the identities, each with any number of images. The answer has a probability, and so has
+    "none of these". If the model was calibrated (`hedged calibrate`), the probabilities are calibrated too, and the
+    decision on the best identity is shown: accept, reject or abstain.
     """
     from hedged.decisions import load_decider
-    from hedged.search import Gallery, Identifier, open_store
+    from hedged.search import Identifier, Identities, open_store
 
     embedder = load_embedder(run)
     decider = load_decider(run, embedder.fingerprint())
     inputs = inputs_of(embedder, images)
     with open_store(location) as store:
         check_model(store, embedder)
-        gallery = Gallery.read(store, filters(where))
+        identities = Identities.read(store, filters(where))
     calibrated = decider.calibrator.log_odds if decider else None
-    identifier = Identifier(gallery, _fusion(fusion, neighbours), none, calibrated)
+    identifier = Identifier(identities, _fusion(fusion, neighbours), none, calibrated)
     found: list[tuple[str, Identified]] = []
     for some, z in embedded_sound(embedder, inputs, skip_broken):
         found += zip(some.ids, identifier.identify(z, top), strict=True)

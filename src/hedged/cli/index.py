@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-FolderLabels = Annotated[
-    bool, typer.Option("--folder-labels", help="The name of the folder that an image is in is its label.")
-]
+FolderLabels = Annotated[bool, typer.Option("--folder-labels", help="Label each image with the name of its folder.")]
 Metadata = Annotated[
     Path | None,
     typer.Option(
@@ -43,7 +41,7 @@ class Stage(StrEnum):
 
 @app.callback()
 def index() -> None:
-    """Stores of embeddings to search and identify in."""
+    """Build and maintain stores of embeddings, to search and identify in."""
 
 
 @app.command(
@@ -62,15 +60,16 @@ def build(
     metadata: Metadata = None,
     skip_broken: SkipBroken = False,
     first_stage: Annotated[
-        Stage, typer.Option("--first-stage", help="exact looks at all means; hnsw and ivf are quicker, and miss some.")
+        Stage, typer.Option("--first-stage", help="exact compares all means; hnsw and ivf are faster and miss some.")
     ] = Stage.EXACT,
     json: Json = False,
 ) -> None:
     """Embed images into a new store, and build its index.
 
-    A store is one SQLite file. Rows that are shown as done stay, whatever happens; go on with `hedged index add`.
+    A store is one SQLite file, or tables on a PostgreSQL server. Rows shown as done are on disk; if the command is
+    interrupted, continue with `hedged index add`.
     """
-    from hedged.search import Header, Plan, create_store, open_index
+    from hedged.search import Header, Plan, create_store, refuse_existing
 
     refuse_existing(location)
     embedder = load_embedder(run)
@@ -86,17 +85,11 @@ def build(
             store.add(rows)
             done += len(rows)
         assert store is not None  # there is at least one input that can be read
-        open_index(store, Plan(first_stage.value)).keep()
+        store.index(Plan(first_stage.value)).keep()
         _report(store, f"stored {done:,} embeddings in {store.name}", {"added": done}, json)
     finally:
         if store is not None:
             store.close()
-
-
-def refuse_existing(location: str) -> None:
-    """Say no before any work is done if there is a file; a server is asked later."""
-    if "://" not in location and Path(location).exists():
-        raise DataError(f"{location} exists already: add to it with `hedged index add`, or choose another file")
 
 
 @app.command(
@@ -112,10 +105,10 @@ def add(
     folder_labels: FolderLabels = False,
     metadata: Metadata = None,
     skip_broken: SkipBroken = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace rows whose ids are there already.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace rows whose ids exist.")] = False,
     json: Json = False,
 ) -> None:
-    """Embed images and add them to a store. The ids of the rows are the paths, as given."""
+    """Embed images and add them to a store. The ids of the rows are the paths as given."""
     from hedged.search import open_store
 
     embedder = load_embedder(run)
@@ -137,7 +130,7 @@ def add(
 )
 def remove(
     location: StoreName,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[IDS]", help="Ids of rows.")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[IDS]", help="Ids of the rows to remove.")] = None,
     where: Wheres = [],  # noqa: B006 - typer reads it, nobody writes it
     json: Json = False,
 ) -> None:
@@ -150,27 +143,27 @@ def remove(
         named = ids or [row.id for row in store.describe(store.keys(filters(where)).tolist()).values()]
         count = store.remove(named)
         missing = len(set(named)) - count
-        words = f"removed {count:,} rows of {store.name}" + (f"; {missing:,} ids were not there" if missing else "")
+        words = f"removed {count:,} rows of {store.name}" + (f"; {missing:,} ids were not found" if missing else "")
         _report(store, words, {"removed": count, "missing": missing}, json)
 
 
 @app.command("info", epilog=examples("hedged index info dogs.db", "hedged index info dogs.db --check --json"))
 def info(
     location: StoreName,
-    check: Annotated[bool, typer.Option("--check", help="Read all of it, and fail if anything is damaged.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Read all rows, and fail if anything is damaged.")] = False,
     json: Json = False,
 ) -> None:
-    """Tell what a store holds."""
+    """Show what a store holds."""
     from hedged.search import open_store
 
     with open_store(location) as store:
         if check:
             store.verify()
         header, keys = store.header, store.metadata_keys()
-        content = {
+        content: dict[str, Any] = {
             "store": store.name, "rows": store.count(), "labels": store.label_count(), "metadata": keys,
             "model": header.fingerprint, "kind": header.kind, "dim": header.dim, "components": header.components,
-            "scale": header.scale, "bias": header.bias,
+            "match_model": header.match["kind"], **{key: header.match[key] for key in header.match if key != "kind"},
         }  # fmt: skip
     if json:
         print_json(content)
@@ -203,7 +196,7 @@ def _rows(
 
 
 def _folders(inputs: Inputs) -> list[str]:
-    """The names of the folders that images are in."""
+    """The names of the folders of the images."""
     if inputs.vectors is not None:
         raise ConfigError("vectors are in no folders: give their labels by a table, --metadata F")
     return [name_of(Path(path.resolve().parent.name)) for path in inputs.paths]

@@ -11,7 +11,6 @@ from hedged.cli._inputs import Images, SkipBroken, embedded_sound, inputs_of
 from hedged.cli._output import Json, examples, print_json, print_table
 from hedged.cli._runs import Model, load_embedder
 from hedged.cli._stores import (
-    EF_SEARCH,
     CandidateCount,
     EfSearch,
     StoreName,
@@ -34,21 +33,21 @@ def search(
     run: Model,
     location: StoreName,
     images: Images,
-    k: Annotated[int, typer.Option("-k", min=1, metavar="K", help="Matches for each image.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, metavar="K", help="How many matches to show for each image.")] = 10,
     where: Wheres = [],  # noqa: B006 - typer reads it, nobody writes it
     candidates: CandidateCount = None,
-    ef_search: EfSearch = EF_SEARCH,
+    ef_search: EfSearch = None,
     skip_broken: SkipBroken = False,
     json: Json = False,
 ) -> None:
     """Find the rows of a store that match images best.
 
-    Ranked by the probability of a match, not by a distance: how unsure both sides are counts. A first stage finds
-    candidates by their means, a second one ranks them by the closed form. If the model was calibrated (`hedged
-    calibrate`), the calibrated probability is told too, and the decision: accept, reject or abstain.
+    Rows are ranked by the probability of a match, not by a distance: the uncertainty of both sides counts. A first
+    stage finds candidates by their means, a second ranks them by match probability. If the model was calibrated
+    (`hedged calibrate`), the calibrated probability is shown too, and the decision: accept, reject or abstain.
     """
     from hedged.decisions import load_decider
-    from hedged.search import open_index, open_store
+    from hedged.search import open_store
 
     embedder = load_embedder(run)
     decider = load_decider(run, embedder.fingerprint())
@@ -56,7 +55,7 @@ def search(
     found: list[tuple[str, list[Hit]]] = []
     with open_store(location) as store:
         check_model(store, embedder)
-        index = open_index(store, ef_search=ef_search)
+        index = store.index(ef_search=ef_search)
         for some, z in embedded_sound(embedder, inputs, skip_broken):
             found += zip(some.ids, index.search(z, k, filters(where), candidates), strict=True)
         index.keep()

@@ -7,7 +7,7 @@ a world in which every second pair matches. `base_rate_shift` takes them to any 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Self, final
@@ -109,21 +109,10 @@ class Temperature(Calibrator, kind="temperature"):
     @classmethod
     def fit(cls, pairs: ScoredPairs) -> Self:
         pairs.require_enough()
-        weights, scores = pairs.weights, pairs.logit
-        unit = float(np.sqrt((weights * scores**2).sum())) or 1.0
-        goal = np.where(pairs.matches, 1 - _least(pairs), _least(pairs))
-
-        def cost(parameters: Floats) -> tuple[float, Floats]:
-            """−log likelihood and its gradient in (1/T, c): convex."""
-            x = parameters[0] * scores / unit + parameters[1]
-            slope = weights * (expit(x) - goal)
-            return float((weights * (np.logaddexp(0, x) - goal * x)).sum()), np.array(
-                [slope @ scores / unit, slope.sum()]
-            )
-
-        bounds = [(FLATTEST, None), (None, None)]
-        steepness, shift = minimize(cost, np.array([1.0, 0.0]), jac=True, bounds=bounds, method="L-BFGS-B").x
-        return cls(float(unit / steepness), float(shift))
+        unit = float(np.sqrt((pairs.weights * pairs.logit**2).sum())) or 1.0
+        targets = np.where(pairs.matches, 1 - _least(pairs), _least(pairs))
+        steepness, shift = fit_logistic(pairs.logit, targets, pairs.weights, unit)
+        return cls(unit / steepness, shift)
 
     def log_odds(self, scores: Floats) -> Floats:
         return scores / self.temperature + self.shift
@@ -176,6 +165,37 @@ class Isotonic(Calibrator, kind="isotonic"):
         if log_odds <= self.values[0]:
             return -np.inf
         return float(np.interp(log_odds, self.values, self.scores))
+
+
+def fit_logistic(
+    scores: Floats,
+    targets: Floats,
+    weights: Floats,
+    unit: float = 1.0,
+    start: tuple[float, float] = (1.0, 0.0),
+    bounds: Sequence[tuple[float | None, float | None]] = ((FLATTEST, None), (None, None)),
+) -> tuple[float, float]:
+    """The slope a and shift c of P(1 | s) = σ(a s / u + c) of greatest likelihood, as Platt fits them.
+
+    Minimises −Σ w [t log P + (1 − t) log(1 − P)], which is convex in a and c, by L-BFGS.
+
+    Args:
+        scores: s, `(n,)`.
+        targets: t in (0, 1), `(n,)`: Platt's, so that no score becomes certain.
+        weights: w, `(n,)`.
+        unit: u, a typical size of the scores.
+        start: a and c to start from.
+        bounds: The least and the greatest a and c.
+    """
+
+    def cost(parameters: Floats) -> tuple[float, Floats]:
+        x = parameters[0] * scores / unit + parameters[1]
+        slope = weights * (expit(x) - targets)
+        value = float((weights * (np.logaddexp(0, x) - targets * x)).sum())
+        return value, np.array([slope @ scores / unit, slope.sum()])
+
+    steepness, shift = minimize(cost, np.array(start), jac=True, bounds=list(bounds), method="L-BFGS-B").x
+    return float(steepness), float(shift)
 
 
 def _least(pairs: ScoredPairs) -> float:

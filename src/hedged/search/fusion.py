@@ -1,4 +1,4 @@
-"""Several images of one identity as one: their product, or their mixture."""
+"""Several images of one identity as one: as a product, as a mixture, or by a vote of the nearest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,14 @@ class Fusion(ABC):
 
     @abstractmethod
     def logits(self, probes: Distribution, images: Distribution, owner: Tensor, model: MatchModel) -> Tensor:
-        """Log-odds that a probe matches an identity, `(N, G)`, given images and whose they are, `(M,)` in 0 … G − 1."""
+        """Log-odds that a probe matches an identity, `(N, G)`.
+
+        Args:
+            probes: N embeddings.
+            images: M embeddings.
+            owner: Whose each of them is, int64 `(M,)` in 0 … G − 1.
+            model: When two embeddings match.
+        """
 
 
 @final
@@ -48,14 +55,17 @@ class MixtureFusion(Fusion):
 class NeighbourFusion(Fusion):
     """p(m | x, identity) = (1/k) Σ p(m | x, x_i) over those of the k images nearest to x that are the identity's.
 
-    Nearest is by match probability. Identities that none of them is of have log-odds of −∞.
+    Nearest is by match probability. Identities that have none of the k images get log-odds of −∞.
+
+    Args:
+        k: How many images vote.
     """
 
     k: int = 5
 
     def __post_init__(self) -> None:
         if self.k < 1:
-            raise ValueRangeError(f"there is at least one neighbour, got k={self.k}")
+            raise ValueRangeError(f"the number of neighbours must be at least 1, got k={self.k}")
 
     def logits(self, probes: Distribution, images: Distribution, owner: Tensor, model: MatchModel) -> Tensor:
         logits = model.matrix(probes, images).double()

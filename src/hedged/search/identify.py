@@ -16,16 +16,23 @@ from hedged.distributions import Distribution
 from hedged.errors import DataError, ShapeError, ValueRangeError
 from hedged.match import MatchModel, self_mismatch
 from hedged.search.fusion import Fusion, ProductFusion
+from hedged.search.rows import Filter
 from hedged.search.store import Store
 from hedged.search.unknowns import Scores, learn
-from hedged.search.where import Filter
 
 LogOdds = Callable[[Any], Any]  # from a model's log-odds of a match to calibrated ones
-CHUNK = 256  # probes at a time
+PROBES_PER_CHUNK = 256
 
 
-class Gallery(NamedTuple):
-    """Identities by name, images of them, and whose each image is, `(M,)` in 0 … G − 1."""
+class Identities(NamedTuple):
+    """Identities of several images each.
+
+    Args:
+        labels: The G names.
+        images: M embeddings.
+        owner: Whose each of them is, int64 `(M,)` in 0 … G − 1.
+        match_model: When two embeddings match.
+    """
 
     labels: list[str]
     images: Distribution
@@ -33,8 +40,13 @@ class Gallery(NamedTuple):
     match_model: MatchModel
 
     @classmethod
-    def read(cls, store: Store, where: Filter = ()) -> Gallery:
-        """The rows of a store that have a label."""
+    def read(cls, store: Store, where: Filter = ()) -> Identities:
+        """The rows of a store that have a label.
+
+        Args:
+            store: The store.
+            where: The filter that rows pass.
+        """
         batches = list(store.batches(where))
         named = [row.label for batch in batches for row in batch.described]
         rows = [i for i, label in enumerate(named) if label is not None]
@@ -51,7 +63,14 @@ class Gallery(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """One of those that a probe may be of: how probable it is, the log-odds that the probe matches it, its images."""
+    """One that a probe may show.
+
+    Args:
+        label: Its name.
+        probability: That the probe shows it.
+        logit: The log-odds that the probe matches its images.
+        images: How many images of it there are.
+    """
 
     label: str
     probability: float
@@ -59,68 +78,87 @@ class Identity(NamedTuple):
     images: int
 
 
+@final
 @dataclass(frozen=True)
 class Identified:
-    """Who a probe is of: the most probable answer, `label` None if that is "none of these".
+    """Who a probe shows.
 
-    The probabilities of all identities of the gallery and `none_probability` add up to one; `best` has the first few.
+    Args:
+        label: The most probable identity; None if that is "none of these".
+        probability: Of this answer.
+        none_probability: Of "none of these"; with those of all identities it adds up to one.
+        uncertainty: η of the probe.
+        best: The most probable identities, best first.
     """
 
     label: str | None
     probability: float
     none_probability: float
-    uncertainty: float  # η of the probe
+    uncertainty: float
     best: list[Identity]
 
 
 @final
 class Identifier:
-    """Tells of which identity of a gallery a probe is, or that it is of none.
+    """Finds which of several identities a probe shows, or that it shows none of them.
 
-    P(none | x) is learnt from the gallery (hedged.search.unknowns), with `none_prior` the share of probes that are of
-    nobody there. The rest is shared among the identities in proportion to their odds of a match. Where the gallery is
-    too small to learn from, the odds do it alone: P(none) = u / (u + (1 − u)/G · Σ_j odds_j).
+    P(none | x) is learned from the identities' own images (hedged.search.unknowns). The rest is divided among the
+    identities in proportion to their odds of a match. Where there are too few images to learn from, the odds decide
+    alone: P(none) = u / (u + (1 − u)/G · Σ_j odds_j) with u = `none_prior`.
+
+    Args:
+        identities: Whom a probe may show, such as `Identities.read(store)`.
+        fusion: How the images of an identity are taken together; None: as a product.
+        none_prior: The share of probes that show none of them.
+        calibrated: From the model's log-odds of a match to calibrated ones, such as `decider.calibrator.log_odds`.
     """
 
     def __init__(
         self,
-        gallery: Gallery,
+        identities: Identities,
         fusion: Fusion | None = None,
         none_prior: float = 0.1,
         calibrated: LogOdds | None = None,
     ) -> None:
         if not 0 < none_prior < 1:
-            raise ValueRangeError(f"the share of probes of nobody in the gallery lies in (0, 1), got {none_prior}")
-        self._gallery, self._fusion = gallery, fusion or ProductFusion()
+            raise ValueRangeError(
+                f"none_prior, the share of probes that show nobody in the gallery, must lie in (0, 1), got {none_prior}"
+            )
+        self._identities, self._fusion = identities, fusion or ProductFusion()
         self._prior, self._calibrated = none_prior, calibrated or (lambda logits: logits)
         with torch.no_grad():
-            self._openness = learn(gallery.images, gallery.owner, self._fusion, gallery.match_model)
+            self._openness = learn(identities.images, identities.owner, self._fusion, identities.match_model)
 
     @torch.no_grad()
     def identify(self, probes: Distribution, top: int = 5) -> list[Identified]:
-        """Who each of a list of probes is of, with the `top` most probable identities."""
-        gallery = self._gallery
-        if len(probes.batch_shape) != 1 or probes.dim != gallery.images.dim:
-            raise ShapeError(f"probes are a list of embeddings in {gallery.images.dim} dimensions, got {probes!r}")
+        """Who each of a list of probes shows.
+
+        Args:
+            probes: N embeddings.
+            top: How many of the most probable identities each answer lists.
+        """
+        known = self._identities
+        if len(probes.batch_shape) != 1 or probes.dim != known.images.dim:
+            raise ShapeError(f"probes must be a list of embeddings in {known.images.dim} dimensions, got {probes!r}")
         if top < 1:
-            raise ValueRangeError(f"at least one identity is told, got top={top}")
+            raise ValueRangeError(f"top must be at least 1, got {top}")
         found = []
-        for start in range(0, len(probes), CHUNK):
-            some = probes[start : start + CHUNK]
-            logits = self._fusion.logits(some, gallery.images, gallery.owner, gallery.match_model).double().numpy()
-            etas = self_mismatch(some, gallery.match_model).tolist()
-            found += [self._told(row, eta, top) for row, eta in zip(logits, etas, strict=True)]
+        for start in range(0, len(probes), PROBES_PER_CHUNK):
+            some = probes[start : start + PROBES_PER_CHUNK]
+            logits = self._fusion.logits(some, known.images, known.owner, known.match_model).double().numpy()
+            etas = self_mismatch(some, known.match_model).tolist()
+            found += [self._answer(row, eta, top) for row, eta in zip(logits, etas, strict=True)]
         return found
 
-    def _told(self, logits: Scores, eta: float, top: int) -> Identified:
+    def _answer(self, logits: Scores, eta: float, top: int) -> Identified:
         """The answer for one probe, given its log-odds of matching each identity, `(G,)`."""
         odds = np.asarray(self._calibrated(logits), dtype=np.float64)
         total = float(logsumexp(odds))
         none = self._none(float(logits.max()), total)
         p = (1 - none) * np.exp(odds - total)
         order = np.lexsort((-logits, -p))[:top]
-        images = self._gallery.owner.bincount().tolist()
-        best = [Identity(self._gallery.labels[i], float(p[i]), float(logits[i]), images[i]) for i in order]
+        images = self._identities.owner.bincount().tolist()
+        best = [Identity(self._identities.labels[i], float(p[i]), float(logits[i]), images[i]) for i in order]
         if none >= best[0].probability:
             return Identified(None, none, none, eta, best)
         return Identified(best[0].label, best[0].probability, none, eta, best)
@@ -130,4 +168,4 @@ class Identifier:
         prior = math.log(self._prior) - math.log1p(-self._prior)
         if self._openness is not None:
             return float(expit(prior - self._openness.log_odds(np.array(score))))
-        return float(expit(prior + math.log(len(self._gallery.labels)) - total))
+        return float(expit(prior + math.log(len(self._identities.labels)) - total))

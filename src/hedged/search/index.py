@@ -1,51 +1,138 @@
-"""Search by match probability, the same for every store: candidates by their means, then ranked by p."""
+"""Search by match probability, the same for every store, in two stages.
+
+First stage: candidates by the distance of their means, which any engine of plain vectors can find. Second stage: the
+match probability of each candidate, in double precision, and their order by it.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, final
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 from scipy.special import expit
 
-from hedged.distributions import Distribution
-from hedged.errors import ShapeError, ValueRangeError
-from hedged.search.first_stage import Means
-from hedged.search.rerank import Candidates, rank, uncertainties
-from hedged.search.results import Hit
-from hedged.search.rows import KINDS, pack
+from hedged.errors import ConfigError, ShapeError, ValueRangeError
+from hedged.search.rows import Filter, Header, Keys, Packed, pack
 from hedged.search.store import Store
-from hedged.search.where import Filter
+
+if TYPE_CHECKING:
+    from hedged.distributions import Distribution
 
 CANDIDATES = 1000  # of the first stage: recall@10 of 0.993 in a million (docs/search.md)
-EF_SEARCH = 200  # how far a search in a graph looks around, unless told
-OF_EACH = 10  # candidates for each match that is asked for, if that is more
+CANDIDATES_PER_MATCH = 10  # of those asked for, if that is more
+EF_SEARCH = 200  # how far a search in a graph looks around by default
+
+Kind = Literal["exact", "hnsw", "ivf"]
+Means = NDArray[np.float32]
+Logits = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """How the first stage finds candidates.
+
+    Args:
+        kind: `exact` looks at all means; a graph (`hnsw`) or lists (`ivf`) look at some, which is faster and misses
+            some.
+        links: Of a graph, for each vector.
+        ef_construction: How far a graph looks around for them.
+        lists_searched: How many of the lists are searched for each probe.
+    """
+
+    kind: Kind = "exact"
+    links: int = 32
+    ef_construction: int = 80
+    lists_searched: int = 16
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("exact", "hnsw", "ivf"):
+            raise ConfigError(f"there is no first stage {self.kind!r}: choose exact, hnsw or ivf")
+        for name in ("links", "ef_construction", "lists_searched"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
+
+
+@final
+@dataclass(frozen=True)
+class Hit:
+    """A row that may match a probe, the best of them at rank 1.
+
+    Args:
+        rank: 1 for the best match, 2 for the next.
+        id: Of the row.
+        label: Of the row, or None.
+        match_probability: p(m | probe, row).
+        logit: Its log-odds, by which decisions are made.
+        uncertainty: η of the row.
+        probe_uncertainty: η of the probe.
+        metadata: Of the row.
+        key: Of the row.
+    """
+
+    rank: int
+    id: str
+    label: str | None
+    match_probability: float
+    logit: float
+    uncertainty: float
+    probe_uncertainty: float
+    metadata: Mapping[str, Any]
+    key: int
+
+
+class Candidates(NamedTuple):
+    """What a first stage found for N probes: rows by key `(R,)`, their embeddings `(R, width)`, and who chose which.
+
+    `chosen` `(N, n)` are places in the former two; −1 stands for none.
+    """
+
+    keys: Keys
+    packed: Packed
+    chosen: Keys
+
+
+class Ranking(NamedTuple):
+    """The best rows of each probe, best first: places in the candidates and log-odds, `(N, k)`; −1 and −∞ for none."""
+
+    places: Keys
+    logits: Logits
 
 
 class Index(ABC):
     """Finds the rows of a store that match a probe best.
 
-    A first stage, `_candidates`, picks rows by the distance of means: any engine of plain vectors can do that. The rest
-    is here, and the same for all: the exact match probability of each candidate, and their order by it.
+    A subclass is a first stage, `_candidates`, which picks rows by the distance of means. The rest is here, and the
+    same for all: the match probability of each candidate, and their order by it.
     """
 
     @property
     @abstractmethod
-    def store(self) -> Store: ...
+    def store(self) -> Store:
+        """The store that is searched."""
 
     @final
-    @torch.no_grad()
     def search(
         self, probes: Distribution, k: int = 10, where: Filter = (), candidates: int | None = None
     ) -> list[list[Hit]]:
-        """The k best matches of each probe among the rows that pass a filter, best first; fewer if there are no more.
+        """The k best matches of each probe, best first; fewer if no more rows pass the filter.
 
-        With as many `candidates` as rows, nothing is left to the first stage and the result is exact.
+        Args:
+            probes: N embeddings.
+            k: How many matches each probe gets.
+            where: The filter that rows pass.
+            candidates: How many rows the first stage hands on; with as many as there are rows the result is exact.
+                None: 1,000, or 10 for each match that is asked for if that is more.
         """
+        import torch
+
         self._check(probes, k, candidates)
-        count = max(candidates or max(CANDIDATES, OF_EACH * k), k)
-        with self.store.reading():
+        count = max(candidates or max(CANDIDATES, CANDIDATES_PER_MATCH * k), k)
+        with torch.no_grad(), self.store.reading():
             self.store.check(where)
             means = probes.parts()[0].to(torch.float32).numpy()
             found = self._candidates(means, count, where)
@@ -55,35 +142,125 @@ class Index(ABC):
         header = self.store.header
         places, logits = rank(probes, header, found, k)
         used = np.unique(places[places >= 0])
-        told = self.store.describe(found.keys[used].tolist()) if len(used) else {}
+        rows = self.store.describe(found.keys[used].tolist()) if len(used) else {}
         eta = dict(zip(used.tolist(), uncertainties(header, found.packed[used]).tolist(), strict=True))
         own = uncertainties(header, pack(probes)).tolist()
         hits: list[list[Hit]] = []
-        for n, row in enumerate(places.tolist()):
-            best = [(place, logit) for place, logit in zip(row, logits[n].tolist(), strict=True) if place >= 0]
-            keys = [int(found.keys[place]) for place, _ in best]
+        for n, best in enumerate(places.tolist()):
+            pairs = [(place, logit) for place, logit in zip(best, logits[n].tolist(), strict=True) if place >= 0]
+            keys = [int(found.keys[place]) for place, _ in pairs]
             hits.append(
                 [
-                    Hit(i + 1, *told[key][:2], float(expit(logit)), logit, eta[place], own[n], told[key].metadata, key)
-                    for i, (key, (place, logit)) in enumerate(zip(keys, best, strict=True))
+                    Hit(i + 1, *rows[key][:2], float(expit(logit)), logit, eta[place], own[n], rows[key].metadata, key)
+                    for i, (key, (place, logit)) in enumerate(zip(keys, pairs, strict=True))
                 ]
             )
         return hits
 
     def _check(self, probes: Distribution, k: int, candidates: int | None) -> None:
         header = self.store.header
-        if len(probes.batch_shape) != 1 or type(probes) is not KINDS[header.kind] or probes.dim != header.dim:
+        if not header.fits(probes):
             raise ShapeError(
                 f"{self.store.name} is searched with lists of {header.kind} embeddings in {header.dim} dimensions, "
                 f"got {probes!r}"
             )
         if k < 1 or (candidates is not None and candidates < 1):
-            raise ValueRangeError(f"k and candidates are at least 1, got k={k} and candidates={candidates}")
+            raise ValueRangeError(f"k and candidates must be at least 1, got k={k} and candidates={candidates}")
 
     @abstractmethod
     def keep(self) -> None:
-        """Keep on disk what would take long to build again, where it can be kept."""
+        """Save what would take long to build again, where it can be saved."""
 
     @abstractmethod
     def _candidates(self, means: Means, count: int, where: Filter) -> Candidates:
         """At least the `count` rows nearest to each probe's means `(N, C, D)`, or all there are."""
+
+
+@final
+class ScanIndex(Index):
+    """Search in any store by comparing every row that passes: exact, without an index, for stores that have none.
+
+    Args:
+        store: The store.
+        plan: None or an `exact` plan; there are no others here.
+    """
+
+    def __init__(self, store: Store, plan: Plan | None = None) -> None:
+        if plan is not None and plan.kind != "exact":
+            raise ConfigError(f"{store.name} has no first stage {plan.kind}: choose exact")
+        self._store = store
+
+    @property
+    def store(self) -> Store:
+        return self._store
+
+    def keep(self) -> None:
+        """Nothing to do: there is nothing but the store."""
+
+    def _candidates(self, means: Means, count: int, where: Filter) -> Candidates:
+        batches = list(self._store.batches(where))
+        keys = np.concatenate([np.empty(0, np.int64), *(batch.keys for batch in batches)])
+        nothing = np.empty((0, self._store.header.width), np.float32)
+        packed = np.concatenate([nothing, *(batch.packed for batch in batches)])
+        return Candidates(keys, packed, np.broadcast_to(np.arange(len(keys)), (len(means), len(keys))))
+
+
+def rank(probes: Distribution, header: Header, found: Candidates, k: int) -> Ranking:
+    """The k candidates of highest p(m | probe, row) for each probe; among equals the one added first.
+
+    Args:
+        probes: N embeddings.
+        header: Of the store that the candidates come from.
+        found: The candidates.
+        k: How many to keep for each probe.
+    """
+    import torch
+
+    chosen = found.chosen
+    if header.components * probes.parts()[0].shape[-2] > 1:
+        chosen = without_repeats(chosen)
+    items = header.unpack(found.packed)
+    logits = header.match_model.chosen_logits(probes, items, torch.from_numpy(np.array(chosen))).numpy()
+    best = _best(logits, found.keys[chosen], k)
+    return Ranking(np.take_along_axis(chosen, best, axis=1), np.take_along_axis(logits, best, axis=1))
+
+
+def uncertainties(header: Header, packed: Packed) -> Logits:
+    """η = 1 − p(m | x, x) of packed embeddings, `(n,)`, in double precision.
+
+    Args:
+        header: Of the store that they come from.
+        packed: `(n, width)`.
+    """
+    import torch
+
+    eta: Logits = header.match_model.self_mismatch(header.unpack(packed).to(torch.float64)).numpy()
+    return eta
+
+
+def _best(logits: Logits, keys: Keys, k: int) -> Keys:
+    """Columns of the k highest of each row, the lower key first among equals."""
+    if logits.shape[1] > 4 * k:  # sorting is slow: first leave out what is below the k-th
+        least = -np.partition(-logits, k - 1, axis=1)[:, k - 1 : k]
+        kept = [np.flatnonzero(row) for row in logits >= least]
+        best = [one[np.lexsort((keys[i, one], -logits[i, one]))[:k]] for i, one in enumerate(kept)]
+    else:
+        best = [np.lexsort((keys[i], -logits[i]))[:k] for i in range(len(logits))]
+    return np.array(best, dtype=np.int64).reshape(len(logits), -1)
+
+
+def without_repeats(chosen: Keys) -> Keys:
+    """Each place once in a row, −1 instead of the others: a mixture is found by each of its components.
+
+    Args:
+        chosen: `(N, n)`.
+
+    >>> without_repeats(np.array([[3, 1, 3], [-1, 2, -1]]))
+    array([[ 3,  1, -1],
+           [-1,  2, -1]])
+    """
+    order = chosen.argsort(axis=1, kind="stable")
+    ordered = np.take_along_axis(chosen, order, axis=1)
+    repeated = np.zeros(chosen.shape, dtype=bool)
+    np.put_along_axis(repeated, order[:, 1:], ordered[:, 1:] == ordered[:, :-1], axis=1)
+    return np.where(repeated, -1, chosen)

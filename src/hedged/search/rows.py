@@ -1,68 +1,197 @@
-"""What a store holds: a header that all embeddings share, and rows of an id, an embedding, a label and metadata."""
+"""What a store holds: rows of an id, an embedding, a label and metadata, under a header that names their model.
+
+Nothing in this file or in store.py imports torch before it is needed: `hedged index info` is quick.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, final
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from hedged.distributions import Distribution, Gaussian, Mixture, Point
-from hedged.errors import DataError, ShapeError
-from hedged.match import MatchCurve, MatchModel
+from hedged.errors import ConfigError, DataError, ShapeError
 
 if TYPE_CHECKING:
+    from hedged.distributions import Distribution
+    from hedged.match import MatchModel
     from hedged.models import Embedder
 
-KINDS: Mapping[str, type[Distribution]] = {"point": Point, "gaussian": Gaussian, "mixture": Mixture}
-RESERVED = ("id", "label")  # a filter on them means the row's own
-ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
-LONGEST = 2000  # bytes of an id, a label or a key: what every database can look up
+OWN_KEYS = ("id", "label")  # a filter on them means the row's own, so metadata cannot use them
+MAX_BYTES = 2000  # of an id, a label or a key of metadata: what every database can look up
 FLOAT = np.dtype("<f4")  # of packed embeddings, whatever the machine
+ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 Packed = NDArray[np.float32]
 Keys = NDArray[np.int64]
 
 
+class Where(NamedTuple):
+    """A filter: the rows whose metadata hold `value` under `key`; `label` and `id` are keys too.
+
+    Values are compared as text: `Where("year", "2019")` finds 2019 and "2019".
+
+    Args:
+        key: A key of the metadata, or `label` or `id`.
+        value: The value to look for.
+    """
+
+    key: str
+    value: str
+
+    def passes(self, row: Described) -> bool:
+        """Whether a row has this value: what every store's filters mean.
+
+        Args:
+            row: The row.
+
+        >>> Where("year", "2019").passes(Described("a", None, {"year": 2019}))
+        True
+        """
+        if self.key in OWN_KEYS:
+            return bool(getattr(row, self.key) == self.value)
+        return self.key in row.metadata and as_text(row.metadata[self.key]) == self.value
+
+
+Filter = Sequence[Where]
+
+
+def parse_where(text: str) -> Where:
+    """A filter as it is typed on the command line.
+
+    Args:
+        text: KEY=VALUE.
+
+    >>> parse_where("breed=great dane")
+    Where(key='breed', value='great dane')
+    """
+    key, equals, value = text.partition("=")
+    if not (key and equals):
+        raise ConfigError(f"a filter reads key=value, got {text!r}: for example --where breed=beagle")
+    return Where(key, value)
+
+
+def as_text(value: Any) -> str:
+    """A value of metadata as filters compare it.
+
+    Args:
+        value: Any JSON value.
+
+    >>> as_text("a"), as_text(3.0), as_text(True), as_text([1, None])
+    ('a', '3', 'true', '[1, null]')
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
 @dataclass(frozen=True)
 class Header:
-    """The model that made the embeddings of a store, by its fingerprint; what they are; the curve that matches them."""
+    """What all embeddings of a store have in common: the model that made them, their kind, how they are matched.
+
+    Args:
+        fingerprint: Of the model that made the embeddings, `Embedder.fingerprint()`.
+        kind: The kind of distribution, such as `gaussian`.
+        dim: D, the dimensions of the embedding space.
+        components: C, the components of a mixture; 1 for all others.
+        width: How many numbers one packed embedding has.
+        match: The kind of the match model and its settings, as `MatchModel.restore` takes them.
+    """
 
     fingerprint: str
-    kind: str  # point, gaussian or mixture
+    kind: str
     dim: int
     components: int
-    scale: float
-    bias: float
+    width: int
+    match: Mapping[str, Any]
 
     @classmethod
     def of(cls, embedder: Embedder) -> Header:
-        """The header of a store for the embeddings of a model."""
-        shape, curve = embedder.architecture, embedder.curve
-        return cls(
-            embedder.fingerprint(), shape.head, shape.dim, shape.components, curve.scale.item(), curve.bias.item()
-        )
+        """The header of a store for the embeddings of a model.
+
+        Args:
+            embedder: The model.
+        """
+        import torch
+
+        with torch.no_grad():
+            example = embedder.head(torch.zeros(1, embedder.head.features))
+        return cls.for_embeddings(example, embedder.fingerprint(), embedder.match_model)
+
+    @classmethod
+    def for_embeddings(cls, z: Distribution, fingerprint: str, match_model: MatchModel) -> Header:
+        """The header of a store for embeddings such as these.
+
+        Args:
+            z: At least one embedding.
+            fingerprint: Of the model that made them.
+            match_model: When two of them match.
+
+        >>> import torch
+        >>> from hedged import MatchCurve, Point
+        >>> header = Header.for_embeddings(Point(torch.zeros(1, 3)), "0123456789abcdef", MatchCurve(bias=2.0))
+        >>> header.kind, header.width, header.match["kind"], header.match["bias"]
+        ('point', 3, 'curve', 2.0)
+        """
+        match = {"kind": match_model.kind, **match_model.settings()}
+        return cls(fingerprint, z.kind, z.dim, z.parts()[0].shape[-2], z.pack().shape[-1], match)
+
+    @classmethod
+    def restore(cls, saved: Mapping[str, Any]) -> Header:
+        """The header that `header.saved()` was made of, or that the first version of hedged wrote.
+
+        Args:
+            saved: What a store has kept.
+        """
+        values = dict(saved)
+        if "match" not in values:  # the first version knew match curves only, and three kinds of distribution
+            values["match"] = {"kind": "curve", "scale": values.pop("scale"), "bias": values.pop("bias")}
+            values["width"] = values["dim"] * (1 if values["kind"] == "point" else 2 * values["components"])
+        return cls(**values)
+
+    def saved(self) -> dict[str, Any]:
+        """The header as a store keeps it, ready for JSON."""
+        return asdict(self)
 
     @property
     def match_model(self) -> MatchModel:
-        return MatchCurve(self.scale, self.bias).requires_grad_(False)
+        """When two embeddings of the store match."""
+        from hedged.match import MatchModel
 
-    @property
-    def width(self) -> int:
-        """Numbers of a packed embedding."""
-        return self.dim if self.kind == "point" else 2 * self.components * self.dim
+        return MatchModel.restore(self.match).requires_grad_(False)
 
     def unpack(self, packed: Packed) -> Distribution:
-        """Embeddings of packed rows, `(n, width)`."""
-        return KINDS[self.kind].unpack(torch.from_numpy(packed), self.dim)
+        """The embeddings of packed rows.
+
+        Args:
+            packed: `(n, width)`.
+        """
+        import torch
+
+        from hedged.distributions import Distribution
+
+        return Distribution.named(self.kind).unpack(torch.from_numpy(packed), self.dim)
+
+    def means(self, packed: Packed) -> Packed:
+        """The means of all components of packed rows, one after the other, `(n · C, D)`.
+
+        Args:
+            packed: `(n, width)`; the means come first in every packed embedding.
+        """
+        return packed[:, : self.components * self.dim].reshape(-1, self.dim)
 
     def check_model(self, fingerprint: str) -> None:
-        """Refuse another model than the one that made the embeddings."""
+        """Refuse another model than the one that made the embeddings.
+
+        Args:
+            fingerprint: Of the model that is to be used.
+        """
         if fingerprint != self.fingerprint:
             raise DataError(
                 f"these embeddings are of the model {fingerprint}, those of this store of {self.fingerprint}: "
@@ -70,11 +199,24 @@ class Header:
                 "new store"
             )
 
+    def fits(self, z: Distribution) -> bool:
+        """Whether embeddings are a list of this kind and dimension.
+
+        Args:
+            z: The embeddings.
+        """
+        return len(z.batch_shape) == 1 and (z.kind, z.dim) == (self.kind, self.dim)
+
     def check(self, z: Distribution, fingerprint: str) -> None:
-        """Refuse embeddings of another model, kind or dimension."""
+        """Refuse embeddings of another model, kind or dimension.
+
+        Args:
+            z: The embeddings.
+            fingerprint: Of the model that made them.
+        """
         self.check_model(fingerprint)
         components = z.parts()[0].shape[-2]
-        if (type(z), z.dim, components) != (KINDS[self.kind], self.dim, self.components) or len(z.batch_shape) != 1:
+        if not self.fits(z) or components != self.components:
             raise ShapeError(
                 f"this store takes lists of {self.kind} embeddings in {self.dim} dimensions with {self.components} "
                 f"component(s), got {z!r} with {components}"
@@ -82,7 +224,7 @@ class Header:
 
 
 class Described(NamedTuple):
-    """What is told of a row beside its embedding."""
+    """A row without its embedding."""
 
     id: str
     label: str | None
@@ -90,17 +232,27 @@ class Described(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Some rows of a store: their keys `(n,)`, which never change, what is told of them, embeddings `(n, width)`."""
+    """Some rows of a store: their keys `(n,)`, which never change, descriptions, and embeddings `(n, width)`."""
 
     keys: Keys
     described: list[Described]
     packed: Packed
 
 
+@final
 @dataclass(frozen=True)
 class Rows:
-    """Rows for a store: n different ids, n embeddings of the model with this fingerprint, labels and metadata if any.
+    """Rows to be written to a store.
 
+    Args:
+        ids: A different id for each row.
+        z: As many embeddings.
+        fingerprint: Of the model that made them, `Embedder.fingerprint()`.
+        labels: A label for each row, or None; empty if no row has one.
+        metadata: Metadata of each row, JSON values by key; empty if no row has any.
+
+    >>> import torch
+    >>> from hedged import Point
     >>> rows = Rows(["a", "b"], Point(torch.zeros(2, 3)), "0123456789abcdef", labels=["Rex", None])
     >>> rows.described()[0]
     Described(id='a', label='Rex', metadata={})
@@ -114,13 +266,13 @@ class Rows:
 
     def __post_init__(self) -> None:
         if len(self.z.batch_shape) != 1 or len(self.z) != len(self.ids):
-            raise ShapeError(f"{len(self.ids)} ids name as many embeddings, got {self.z!r}")
+            raise ShapeError(f"got {len(self.ids)} ids for {self.z!r}: give an id for each embedding")
         for name, column in (("labels", self.labels), ("metadata", self.metadata)):
             if len(column) not in (0, len(self.ids)):
-                raise ShapeError(f"{len(self.ids)} rows have as many {name} or none, got {len(column)}")
+                raise ShapeError(f"got {len(column)} {name} for {len(self.ids)} rows: give one for each, or none")
         if len(set(self.ids)) != len(self.ids):
             twice = Counter(self.ids).most_common(1)[0][0]
-            raise DataError(f"the id {twice!r} is given twice: ids are different within a store")
+            raise DataError(f"the id {twice!r} is given twice: ids must differ within a store")
         for row in self.described():
             _check_described(row)
 
@@ -128,51 +280,62 @@ class Rows:
         return len(self.ids)
 
     def described(self) -> list[Described]:
-        """What is told of each row."""
+        """The rows without their embeddings."""
         labels, metadata = self.labels or [None] * len(self), self.metadata or [{}] * len(self)
         return [Described(*row) for row in zip(self.ids, labels, metadata, strict=True)]
 
     def packed(self) -> Packed:
-        """Packed embeddings, `(n, width)`, in single precision."""
+        """The packed embeddings, `(n, width)`, in single precision."""
         return pack(self.z)
 
 
 def pack(z: Distribution) -> Packed:
-    """Embeddings as a store keeps them, `(n, width)`, in single precision."""
+    """Embeddings as a store keeps them, `(n, width)`, in single precision.
+
+    Args:
+        z: n embeddings.
+    """
+    import torch
+
     packed: Packed = z.detach().to(torch.float32).pack().cpu().numpy().astype(FLOAT, order="C")
     return packed
 
 
 def as_json(metadata: Mapping[str, Any]) -> str:
+    """Metadata as text.
+
+    Args:
+        metadata: JSON values by key.
+    """
     return ENCODER.encode(dict(metadata))
 
 
 def _check_described(row: Described) -> None:
     for name, text in (("id", row.id), ("label", row.label)):
-        if not (_is_text(text) and len(text.encode()) <= LONGEST) and not (name == "label" and text is None):
-            raise DataError(f"the {name} of a row is text of 1 to {LONGEST} bytes, got {text!r}: pass another")
-    taken = [key for key in row.metadata if key in RESERVED or not isinstance(key, str) or not _is_key(key)]
-    if taken:
+        if not (_is_text(text) and len(text.encode()) <= MAX_BYTES) and not (name == "label" and text is None):
+            raise DataError(f"the {name} of a row must be text of 1 to {MAX_BYTES} bytes, got {text!r}")
+    wrong = [key for key in row.metadata if key in OWN_KEYS or not isinstance(key, str) or not _is_key(key)]
+    if wrong:
         raise DataError(
-            f"{taken[0]!r} cannot be a key of metadata (of {row.id!r}): keys are words without =, other than "
-            f"{' and '.join(RESERVED)}; choose another name"
+            f"{wrong[0]!r} cannot be a key of metadata (of {row.id!r}): keys are words without =, other than "
+            f"{' and '.join(OWN_KEYS)}; choose another name"
         )
     try:
         text = as_json(row.metadata)
     except (TypeError, ValueError) as error:
         raise DataError(
-            f"the metadata of {row.id!r} are not JSON ({error}): pass text, numbers, lists of them"
+            f"the metadata of {row.id!r} are not JSON ({error}): pass text, numbers, or lists of them"
         ) from error
     if "\\u0000" in text or not _is_text(text):
-        raise DataError(f"the metadata of {row.id!r} hold characters that no database keeps: remove them")
+        raise DataError(f"the metadata of {row.id!r} contain characters that no database keeps: remove them")
 
 
 def _is_key(text: str) -> bool:
-    return "=" not in text and 0 < len(text.encode(errors="replace")) <= LONGEST
+    return "=" not in text and 0 < len(text.encode(errors="replace")) <= MAX_BYTES
 
 
 def _is_text(value: object) -> TypeGuard[str]:
-    """Text that every database keeps: at least one character, none of them zero or half of a pair."""
+    """Text that every database keeps: at least one character, none of them zero or half of a surrogate pair."""
     try:
         return isinstance(value, str) and value != "" and b"\0" not in value.encode()
     except UnicodeEncodeError:

@@ -1,17 +1,26 @@
-"""The interface of every store: rows are added, replaced, removed, filtered and read in batches."""
+"""The interface of every store: rows are added, replaced, removed, filtered and read in batches.
+
+`open_store` and `create_store` find the kind of store by its address.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 from types import TracebackType
-from typing import Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
-from hedged.search.rows import Batch, Described, Header, Keys, Rows
-from hedged.search.where import Filter, refuse_unknown
+from hedged.errors import ConfigError, StoreError
+from hedged.search.rows import OWN_KEYS, Batch, Described, Filter, Header, Keys, Rows
 
-BATCH = 4096  # rows read at a time
+if TYPE_CHECKING:
+    from hedged.search.index import Index, Plan
+
+ROWS_PER_BATCH = 4096  # read at a time
 
 
 class Store(ABC):
@@ -19,62 +28,140 @@ class Store(ABC):
 
     When a method that writes returns, what it wrote is on disk, all of it; if it raises, nothing of it is. Rows have
     keys, integers that are never used again. A store is used by one thread; others open it for themselves.
+
+    Subclasses that can be opened say which addresses are theirs: `class ToyStore(Store, scheme="toy")` is found by
+    `toy://...`; the empty scheme stands for the path of a file.
     """
+
+    _schemes: ClassVar[dict[str, type[Store]]] = {}
+
+    def __init_subclass__(cls, scheme: str | Sequence[str] = (), **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        for one in (scheme,) if isinstance(scheme, str) else scheme:
+            Store._schemes[one] = cls
+
+    @classmethod
+    @abstractmethod
+    def open(cls, location: str) -> Self:
+        """The store at an address.
+
+        Args:
+            location: The address, scheme and all.
+        """
+
+    @classmethod
+    @abstractmethod
+    def create(cls, location: str, header: Header) -> Self:
+        """A new store, empty; refused if there is one already.
+
+        Args:
+            location: The address, scheme and all.
+            header: What its embeddings will have in common.
+        """
+
+    @classmethod
+    @abstractmethod
+    def refuse_existing(cls, location: str) -> None:
+        """Raise an error if there is a store, or anything else, at an address.
+
+        Args:
+            location: The address, scheme and all.
+        """
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """Where the store is, for messages."""
+        """Where the store is, for messages: an address without secrets."""
 
     @property
     @abstractmethod
     def header(self) -> Header:
         """What all its embeddings have in common."""
 
+    def index(self, plan: Plan | None = None, ef_search: int | None = None) -> Index:
+        """The way to search in this store. By default every row is compared, which is exact and slow.
+
+        Args:
+            plan: How candidates are found; None: as it was chosen before, else by comparing all means.
+            ef_search: How far a search in a graph looks around; None: the default of `hedged.search.index.EF_SEARCH`.
+        """
+        from hedged.search.index import ScanIndex
+
+        return ScanIndex(self, plan)
+
     @final
     def add(self, rows: Rows) -> None:
-        """Add rows whose ids are new."""
+        """Add rows whose ids are new.
+
+        Args:
+            rows: The rows; if one of their ids is taken, nothing is added.
+        """
         self.header.check(rows.z, rows.fingerprint)
         self._write(rows, replace=False)
 
     @final
     def upsert(self, rows: Rows) -> None:
-        """Add rows, and replace those whose ids are there already."""
+        """Add rows, and replace those whose ids exist.
+
+        Args:
+            rows: The rows.
+        """
         self.header.check(rows.z, rows.fingerprint)
         self._write(rows, replace=True)
 
     @abstractmethod
     def remove(self, ids: Iterable[str]) -> int:
-        """Remove the rows with these ids, and tell how many there were."""
+        """Remove rows, and return how many there were.
+
+        Args:
+            ids: Their ids; those that no row has are passed over.
+        """
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[None]:
-        """All that is read inside is of one moment, whatever is written meanwhile."""
+        """A snapshot: all that is read inside is of one moment, whatever is written meanwhile."""
 
     @final
     def count(self, where: Filter = ()) -> int:
-        """How many rows pass a filter."""
+        """How many rows pass a filter.
+
+        Args:
+            where: The filter.
+        """
         with self.reading():
             self.check(where)
             return self._count(where)
 
     @final
     def keys(self, where: Filter = ()) -> Keys:
-        """The keys of the rows that pass a filter, rising."""
+        """The keys of the rows that pass a filter, in increasing order.
+
+        Args:
+            where: The filter.
+        """
         with self.reading():
             self.check(where)
             return self._keys(where)
 
     @final
-    def batches(self, where: Filter = (), size: int = BATCH) -> Iterator[Batch]:
-        """The rows that pass a filter, in the order of their keys, all of one moment."""
+    def batches(self, where: Filter = (), size: int = ROWS_PER_BATCH) -> Iterator[Batch]:
+        """The rows that pass a filter, in the order of their keys, all of one moment.
+
+        Args:
+            where: The filter.
+            size: How many rows a batch has at most.
+        """
         with self.reading():
             self.check(where)
             yield from self._batches(where, size)
 
     @abstractmethod
     def describe(self, keys: Sequence[int]) -> Mapping[int, Described]:
-        """What is told of the rows with these keys; those that were removed are left out."""
+        """Rows by key, without their embeddings.
+
+        Args:
+            keys: Which rows; those that were removed are left out.
+        """
 
     @abstractmethod
     def label_count(self) -> int:
@@ -86,17 +173,23 @@ class Store(ABC):
 
     @abstractmethod
     def metadata_keys(self) -> list[str]:
-        """The keys that the metadata of some row have."""
+        """The keys that the metadata of any row have, sorted."""
 
     @final
     def check(self, where: Filter) -> None:
-        """Refuse a filter on a key that no row has."""
+        """Refuse a filter on a key that no row has.
+
+        Args:
+            where: The filter.
+        """
         for key, _ in where:
-            if key not in ("id", "label") and not self._has_key(key):
-                refuse_unknown(key, self.metadata_keys(), self.name)
+            if key not in OWN_KEYS and not self._has_key(key):
+                known = ", ".join([*self.metadata_keys(), "label", "id"])
+                raise ConfigError(f"no row of {self.name} has the key {key!r}: filter by one of {known}")
 
     @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Let go of the file or the connection."""
 
     def __enter__(self) -> Self:
         return self
@@ -107,7 +200,8 @@ class Store(ABC):
         self.close()
 
     @abstractmethod
-    def _write(self, rows: Rows, replace: bool) -> None: ...
+    def _write(self, rows: Rows, replace: bool) -> None:
+        """Write rows that have been checked, all or none; ids that exist are refused unless they are replaced."""
 
     @abstractmethod
     def _count(self, where: Filter) -> int: ...
@@ -120,3 +214,46 @@ class Store(ABC):
 
     @abstractmethod
     def _has_key(self, key: str) -> bool: ...
+
+
+def create_store(location: str | Path, header: Header) -> Store:
+    """A new store for the embeddings of one model.
+
+    Args:
+        location: The path of a file, or an address such as `postgresql://host/database#name`.
+        header: What its embeddings will have in common, such as `Header.of(embedder)`.
+    """
+    return _class_for(location).create(str(location), header)
+
+
+def open_store(location: str | Path) -> Store:
+    """The store at a path or an address.
+
+    Args:
+        location: The path of a file, or an address such as `postgresql://host/database#name`.
+    """
+    return _class_for(location).open(str(location))
+
+
+def refuse_existing(location: str | Path) -> None:
+    """Raise an error if a store cannot be created because something is there already, before any work is done.
+
+    Args:
+        location: The path of a file, or an address.
+    """
+    _class_for(location).refuse_existing(str(location))
+
+
+def _class_for(location: str | Path) -> type[Store]:
+    """The kind of store that an address belongs to, by its scheme."""
+    from hedged.search import engines
+
+    for module in iter_modules(engines.__path__):
+        if not module.name.startswith("_"):
+            import_module(f"{engines.__name__}.{module.name}")
+    scheme, separator, _ = str(location).partition("://")
+    found = Store._schemes.get(scheme if separator else "")
+    if found is None:
+        known = ", ".join(f"{one}://" for one in sorted(Store._schemes) if one)
+        raise StoreError(f"there is no kind of store for {scheme}://: give the path of a file, or one of {known}")
+    return found

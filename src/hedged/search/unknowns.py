@@ -1,7 +1,7 @@
-"""Whether a probe is of any identity of a gallery at all, learnt from the gallery itself.
+"""Whether a probe shows any identity of a gallery at all, learned from the gallery itself.
 
-Images of the gallery are put to the test one after the other: once with the other images of their identity there, once
-with all of them taken out. How well the best identity matches then tells the two apart, whatever the gallery's size.
+Images of the gallery are tried one by one: once with the other images of their identity present, once with all of them
+left out. The match with the best identity then separates the known from the unknown, whatever the gallery's size.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import expit, log_expit
 
+from hedged.decisions.calibrators import fit_logistic
 from hedged.distributions import Distribution
 from hedged.match import MatchModel
 from hedged.search.fusion import Fusion
 
 Scores = NDArray[np.float64]
-TRIALS, FEWEST = 300, 20  # images put to the test, and below which nothing can be learnt
-PAIRS = 2e7  # compared in all, at most, unless there are fewer than FEWEST trials
+MAX_TRIALS, MIN_TRIALS = 300, 20  # images that are tried; with fewer nothing can be learned
+MAX_PAIRS = 2e7  # compared in all, unless that leaves fewer than MIN_TRIALS trials
+BOUNDS = ((0, 100), (-100, 100))  # of the slope, which is not negative, and the shift, of standardised scores
 
 
 class Trials(NamedTuple):
-    """The log-odds of the best identity, of images whose identity is there and of the same with it taken out."""
+    """The log-odds of the best identity: of images whose identity is present, and of the same images without it."""
 
     known: Scores
     unknown: Scores
@@ -37,23 +37,41 @@ class Openness(NamedTuple):
     shift: float
 
     def log_odds(self, scores: Scores) -> Scores:
-        """Log-odds of being known, (n,)."""
+        """Log-odds of being known, `(n,)`.
+
+        Args:
+            scores: Log-odds of the best identity, `(n,)`.
+        """
         return self.slope * scores + self.shift
 
 
 def learn(images: Distribution, owner: torch.Tensor, fusion: Fusion, model: MatchModel) -> Openness | None:
-    """What a gallery tells of the known and the unknown; None if it has too few identities of several images."""
+    """What a gallery says of the known and the unknown; None if too few of its identities have several images.
+
+    Args:
+        images: M embeddings.
+        owner: Whose each of them is, int64 `(M,)` in 0 … G − 1.
+        fusion: How the images of an identity are taken together.
+        model: When two embeddings match.
+    """
     found = run_trials(images, owner, fusion, model)
-    return fit(found) if len(found.known) >= FEWEST else None
+    return fit(found) if len(found.known) >= MIN_TRIALS else None
 
 
 def run_trials(images: Distribution, owner: torch.Tensor, fusion: Fusion, model: MatchModel) -> Trials:
-    """Put images to the test, spread over the gallery."""
+    """Try images that are spread over the gallery.
+
+    Args:
+        images: M embeddings.
+        owner: Whose each of them is, int64 `(M,)` in 0 … G − 1.
+        fusion: How the images of an identity are taken together.
+        model: When two embeddings match.
+    """
     counts = owner.bincount()
     several = torch.nonzero(counts[owner] > 1).flatten()
     if len(counts) < 2 or not len(several):
         return Trials(np.empty(0), np.empty(0))
-    number = int(min(TRIALS, len(several), max(PAIRS / (2 * len(images)), FEWEST)))
+    number = int(min(MAX_TRIALS, len(several), max(MAX_PAIRS / (2 * len(images)), MIN_TRIALS)))
     chosen = several[torch.linspace(0, len(several) - 1, number).round().long()]
     known: list[float] = []
     unknown: list[float] = []
@@ -68,18 +86,15 @@ def run_trials(images: Distribution, owner: torch.Tensor, fusion: Fusion, model:
 
 
 def fit(trials: Trials) -> Openness:
-    """The slope, not negative, and the shift of greatest likelihood, with Platt's targets: no trial is certain."""
+    """The slope and shift of greatest likelihood, with Platt's targets: no trial is certain.
+
+    Args:
+        trials: As many of the known as of the unknown.
+    """
     scores = np.concatenate(trials)
     count = len(trials.known)
     targets = np.repeat([(count + 1) / (count + 2), 1 / (count + 2)], count)
     centre, width = scores.mean(), scores.std() or 1.0
-
-    def cost(at: Scores) -> tuple[float, Scores]:
-        x = (scores - centre) / width
-        log_odds = at[0] * x + at[1]
-        value = -(targets * log_expit(log_odds) + (1 - targets) * log_expit(-log_odds)).mean()
-        slope = expit(log_odds) - targets
-        return float(value), np.array([(slope * x).mean(), slope.mean()])
-
-    found = minimize(cost, np.zeros(2), jac=True, method="L-BFGS-B", bounds=[(0, 100), (-100, 100)]).x
-    return Openness(float(found[0] / width), float(found[1] - found[0] * centre / width))
+    weights = np.full(len(scores), 1 / len(scores))
+    slope, shift = fit_logistic((scores - centre) / width, targets, weights, start=(0.0, 0.0), bounds=BOUNDS)
+    return Openness(float(slope / width), float(shift - slope * centre / width))

@@ -1,10 +1,12 @@
-"""What stores in SQL databases have in common: the same tables, and so the same questions.
+"""What stores in SQL databases have in common: the same tables, and so the same queries.
 
-`item` has a row an embedding, `tag` what filters look up. Parameters are marked `?`.
+The table `item` has one row for each embedding, `tag` one for each value that filters look up. Parameters are marked
+`?`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from hedged.errors import DataError, StoreError
-from hedged.search.rows import FLOAT, Batch, Described, Header, Keys, Packed, Rows
-from hedged.search.store import BATCH, Store
-from hedged.search.where import Filter, condition, tags
+from hedged.search.rows import FLOAT, OWN_KEYS, Batch, Described, Filter, Header, Keys, Packed, Rows, as_text
+from hedged.search.store import ROWS_PER_BATCH, Store
+
+MAX_VALUE = 256  # characters of a value that are kept as they are; longer ones are looked up by their hash
 
 
 class SqlStore(Store):
@@ -31,7 +34,7 @@ class SqlStore(Store):
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        with self._told():
+        with self._translating_errors():
             if self._depth == 0:
                 self._begin()
             self._depth += 1
@@ -43,33 +46,33 @@ class SqlStore(Store):
                     self._end()
 
     def _refuse_reading(self) -> None:
-        """Say no to a write inside `reading`."""
+        """Refuse a write inside `reading`."""
         if self._depth:
             raise StoreError(f"{self.name} cannot be written while it is read from: finish reading, or open it twice")
 
     @abstractmethod
-    def _told(self) -> AbstractContextManager[None]:
-        """Failures of the database turned into messages."""
+    def _translating_errors(self) -> AbstractContextManager[None]:
+        """Errors of the database as errors of hedged, which say what to do."""
 
     @abstractmethod
     def _begin(self) -> None:
-        """Begin to see one moment."""
+        """Begin a snapshot."""
 
     @abstractmethod
     def _end(self) -> None:
-        """See what is there now."""
+        """End the snapshot."""
 
     @abstractmethod
     def _all(self, query: str, *parameters: Any) -> list[Any]:
-        """All rows of the answer to a query."""
+        """All rows of the result of a query."""
 
     @abstractmethod
-    def _some(self, query: str, parameters: Sequence[Any], size: int) -> Iterator[list[Any]]:
-        """The rows of the answer, so many at a time."""
+    def _chunks(self, query: str, parameters: Sequence[Any], size: int) -> Iterator[list[Any]]:
+        """The rows of the result, `size` at a time."""
 
     @abstractmethod
     def _among(self, column: str, values: Sequence[Any]) -> tuple[str, Any]:
-        """SQL that holds where a column has one of these values, however many, and its one parameter."""
+        """An SQL condition that a column has one of these values, however many, and its one parameter."""
 
     def _count(self, where: Filter) -> int:
         sql, parameters = condition(where)
@@ -82,7 +85,7 @@ class SqlStore(Store):
     def _batches(self, where: Filter, size: int) -> Iterator[Batch]:
         sql, parameters = condition(where)
         query = f"SELECT key, embedding, id, label, metadata FROM item WHERE {sql} ORDER BY key"
-        for rows in self._some(query, parameters, size):
+        for rows in self._chunks(query, parameters, size):
             yield Batch(keys_of(rows), [_described(*row[2:]) for row in rows], self._packed(rows))
 
     def describe(self, keys: Sequence[int]) -> Mapping[int, Described]:
@@ -102,21 +105,21 @@ class SqlStore(Store):
     def _has_key(self, key: str) -> bool:
         return bool(self._all("SELECT 1 FROM tag WHERE name = ? LIMIT 1", key))
 
-    def _there(self, rows: Rows, replace: bool) -> list[int]:
-        """Keys of the rows whose ids are there already, which is refused unless they are to be replaced."""
+    def _existing(self, rows: Rows, replace: bool) -> list[int]:
+        """Keys of the rows whose ids exist; it is an error if there are any, unless they are to be replaced."""
         sql, given = self._among("id", list(rows.ids))
-        there = self._all(f"SELECT key, id FROM item WHERE {sql} ORDER BY key", given)
-        if there and not replace:
+        existing = self._all(f"SELECT key, id FROM item WHERE {sql} ORDER BY key", given)
+        if existing and not replace:
             raise DataError(
-                f"{self.name} holds {there[0][1]!r} already, and {len(there) - 1} more of these ids: nothing was "
+                f"{self.name} holds {existing[0][1]!r} already, and {len(existing) - 1} more of these ids: nothing was "
                 "added. Give new ids, or replace the rows (upsert, `hedged index add --replace`)"
             )
-        return [key for key, _ in there]
+        return [key for key, _ in existing]
 
     def _check_tags(self) -> None:
         """Compare what filters look up with the metadata that it is made of."""
         stored = sorted(map(tuple, self._all("SELECT name, value, item FROM tag")))
-        batches = self._batches((), BATCH)
+        batches = self._batches((), ROWS_PER_BATCH)
         rows = [(int(key), row) for batch in batches for key, row in zip(batch.keys, batch.described, strict=True)]
         if stored != sorted((*tag, key) for key, row in rows for tag in tags(row.metadata)):
             raise StoreError(f"{self.name} is damaged (metadata and filters differ): restore it, or build it again")
@@ -129,9 +132,63 @@ class SqlStore(Store):
         return np.frombuffer(content, FLOAT).reshape(len(rows), self.header.width).copy()
 
 
+def condition(where: Filter) -> tuple[str, list[str]]:
+    """An SQL condition on `item` for the rows that pass a filter, and its parameters.
+
+    Args:
+        where: The filter.
+
+    >>> from hedged.search import Where
+    >>> condition([Where("label", "Rex"), Where("year", "2019")])
+    ('label = ? AND key IN (SELECT item FROM tag WHERE name = ? AND value = ?)', ['Rex', 'year', '2019'])
+    """
+    parts, parameters = [], []
+    for key, value in where:
+        if key in OWN_KEYS:
+            parts.append(f"{key} = ?")
+            parameters.append(value)
+        else:
+            parts.append("key IN (SELECT item FROM tag WHERE name = ? AND value = ?)")
+            parameters += [key, _short(value)]
+    return " AND ".join(parts) or "TRUE", parameters
+
+
+def tags(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is kept of metadata for filters to look up: keys and values as text.
+
+    Args:
+        metadata: Of one row.
+    """
+    for key, value in metadata.items():
+        yield key, _short(as_text(value))
+
+
+def read_header(columns: Mapping[str, Any], name: str) -> Header:
+    """The header of a store, from the row of its table `store`; stores of version 1 have a column for each value.
+
+    Args:
+        columns: The row, by column.
+        name: Of the store, for messages.
+    """
+    try:
+        if "header" in columns:
+            return Header.restore(json.loads(columns["header"]))
+        return Header.restore({key: columns[key] for key in columns if key not in ("uuid", "version")})
+    except (ValueError, TypeError, KeyError) as error:
+        raise StoreError(f"{name} is damaged (its header cannot be read): restore it, or build it again") from error
+
+
 def keys_of(rows: list[Any]) -> Keys:
-    """The first column."""
+    """The first column of a result, as keys.
+
+    Args:
+        rows: The result.
+    """
     return np.array([row[0] for row in rows], dtype=np.int64)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MAX_VALUE else f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _described(name: str, label: str | None, metadata: str | Mapping[str, Any]) -> Described:

@@ -1,0 +1,29 @@
+from .engines._embedded import EmbeddedIndex as EmbeddedIndex
+from .engines.postgres import PostgresIndex as PostgresIndex
+from .engines.postgres import PostgresStore as PostgresStore
+from .engines.sqlite import SqliteStore as SqliteStore
+from .fusion import Fusion as Fusion
+from .fusion import MixtureFusion as MixtureFusion
+from .fusion import NeighbourFusion as NeighbourFusion
+from .fusion import ProductFusion as ProductFusion
+from .gallery import Gallery as Gallery
+from .identify import Identified as Identified
+from .identify import Identifier as Identifier
+from .identify import Identities as Identities
+from .identify import Identity as Identity
+from .index import Hit as Hit
+from .index import Index as Index
+from .index import Plan as Plan
+from .index import ScanIndex as ScanIndex
+from .rows import Batch as Batch
+from .rows import Described as Described
+from .rows import Header as Header
+from .rows import Rows as Rows
+from .rows import Where as Where
+from .rows import parse_where as parse_where
+from .store import Store as Store
+from .store import create_store as create_store
+from .store import open_store as open_store
+from .store import refuse_existing as refuse_existing
+
+__all__: list[str]

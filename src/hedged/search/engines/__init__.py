@@ -1,0 +1,5 @@
+"""The databases that rows are kept in: one file a store.
+
+Every module here whose name does not start with an underscore is imported when a store is opened by its address
+(`hedged.search.open_store`), which registers its stores. A new engine is a new file.
+"""

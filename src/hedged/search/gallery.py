@@ -1,0 +1,196 @@
+"""`Gallery`: images in, matches and identities out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, final
+
+from hedged.distributions import Distribution
+from hedged.errors import ShapeError
+from hedged.models import Embedder
+from hedged.search.fusion import Fusion
+from hedged.search.identify import Identified, Identifier, Identities, LogOdds
+from hedged.search.index import Hit, Index, Plan
+from hedged.search.rows import Filter, Header, Rows
+from hedged.search.store import Store, create_store, open_store, refuse_existing
+
+
+@final
+class Gallery:
+    """Images of one model in a store, to be searched and identified.
+
+    Wherever images are taken, so are embeddings of the same model. A gallery is used by one thread.
+
+    Args:
+        store: Where the embeddings are; `Gallery.create` and `Gallery.open` find it by its path or address.
+        embedder: The model that made them.
+        plan: How candidates are found; None: as it was chosen before, else by comparing all means.
+
+    >>> import tempfile, torch
+    >>> from hedged import Architecture, Embedder, Gallery
+    >>> e = Embedder.new(Architecture(dim=2, shape=(1, 28, 56)), seed=0)  # or Embedder.load("runs/demo")
+    >>> images = torch.rand(20, 1, 28, 56, generator=torch.Generator().manual_seed(0))
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Gallery.create(f"{folder.name}/dogs.db", e) as g:
+    ...     ids = g.add(images, labels=[f"dog {i % 4}" for i in range(20)])
+    ...     hits = g.search(images[:2], k=5)
+    ...     who = g.identify(images[:2])
+    >>> ids[:3], len(hits[0]), 0 < who[0].none_probability < 1
+    (['1', '2', '3'], 5, True)
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, store: Store, embedder: Embedder, plan: Plan | None = None) -> None:
+        self._fingerprint = embedder.fingerprint()
+        store.header.check_model(self._fingerprint)
+        self._store, self._embedder, self._plan = store, embedder, plan
+        self._index: Index | None = None
+
+    @classmethod
+    def create(cls, location: str | Path, embedder: Embedder, plan: Plan | None = None) -> Self:
+        """A new gallery, empty.
+
+        Args:
+            location: The path of a file that does not exist, or an address: `postgresql://host/database#name`.
+            embedder: The model that will embed its images.
+            plan: How candidates are found, such as `Plan("hnsw")`; None: by comparing all means.
+        """
+        refuse_existing(location)
+        return cls(create_store(location, Header.of(embedder)), embedder, plan)
+
+    @classmethod
+    def open(cls, location: str | Path, embedder: Embedder) -> Self:
+        """A gallery that exists.
+
+        Args:
+            location: Where it is: a path or an address.
+            embedder: The model that made its embeddings; another is refused.
+        """
+        store = open_store(location)
+        try:
+            return cls(store, embedder)
+        except BaseException:
+            store.close()
+            raise
+
+    @property
+    def store(self) -> Store:
+        """The rows themselves."""
+        return self._store
+
+    @property
+    def embedder(self) -> Embedder:
+        """The model that makes the embeddings."""
+        return self._embedder
+
+    def __len__(self) -> int:
+        """How many images there are."""
+        return self._store.count()
+
+    def add(
+        self,
+        images: Any,
+        labels: Sequence[str | None] | None = None,
+        ids: Sequence[str] | None = None,
+        metadata: Sequence[Mapping[str, Any]] | None = None,
+        replace: bool = False,
+    ) -> list[str]:
+        """Embed images and store them, all or none; returns their ids.
+
+        Args:
+            images: What `Embedder.embed` takes, or embeddings.
+            labels: The identity of each image; None, for all or for some: not known.
+            ids: A different id for each image; None: the paths, if paths are given, else numbers that count on.
+            metadata: JSON values by key for each image, which filters can ask for.
+            replace: Whether images whose ids exist are replaced; else they are refused.
+        """
+        images = list(images) if isinstance(images, Iterator) else images
+        z = self._embedded(images)
+        names = list(ids) if ids is not None else _paths(images, len(z)) or self._numbers(len(z))
+        for name, column in (("labels", labels), ("metadata", metadata)):
+            if column is not None and len(column) != len(z):
+                raise ShapeError(f"got {len(column)} {name} for {len(z)} images: give one for each")
+        rows = Rows(names, z, self._fingerprint, list(labels or ()), list(metadata or ()))
+        (self._store.upsert if replace else self._store.add)(rows)
+        return names
+
+    def remove(self, ids: Iterable[str]) -> int:
+        """Remove images, and return how many there were.
+
+        Args:
+            ids: Their ids.
+        """
+        return self._store.remove(ids)
+
+    def search(self, images: Any, k: int = 10, where: Filter = (), candidates: int | None = None) -> list[list[Hit]]:
+        """The k stored images that match each image best, best first.
+
+        Args:
+            images: What `Embedder.embed` takes, or embeddings.
+            k: How many matches each image gets.
+            where: Only among stored images with these values, such as `[Where("year", "2021")]`.
+            candidates: How many the first stage hands on; with as many as there are images the result is exact.
+        """
+        if self._index is None:
+            self._index = self._store.index(self._plan)
+        return self._index.search(self._embedded(images), k, where, candidates)
+
+    def identify(
+        self,
+        images: Any,
+        top: int = 5,
+        none_prior: float = 0.1,
+        fusion: Fusion | None = None,
+        where: Filter = (),
+        calibrated: LogOdds | None = None,
+    ) -> list[Identified]:
+        """Who each image shows, by the labels of the gallery, or that it shows none of them.
+
+        Each call reads the gallery and learns from it when to answer "none of these": pass many images at once, or keep
+        an `Identifier`.
+
+        Args:
+            images: What `Embedder.embed` takes, or embeddings.
+            top: How many of the most probable identities each answer lists.
+            none_prior: The share of images that show nobody in the gallery.
+            fusion: How the images of an identity are taken together; None: as a product.
+            where: Only among stored images with these values.
+            calibrated: From the model's log-odds of a match to calibrated ones, such as `decider.calibrator.log_odds`.
+        """
+        identities = Identities.read(self._store, where)
+        return Identifier(identities, fusion, none_prior, calibrated).identify(self._embedded(images), top)
+
+    def close(self) -> None:
+        """Save the index, where it can be saved, and let go of the store."""
+        if self._index is not None:
+            self._index.keep()
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _embedded(self, images: Any) -> Distribution:
+        return images if isinstance(images, Distribution) else self._embedder.embed(images)
+
+    def _numbers(self, number: int) -> list[str]:
+        """Ids that count on from the key of the last image: keys are never used again."""
+        keys = self._store.keys()
+        first = int(keys[-1]) + 1 if len(keys) else 1
+        return [str(i) for i in range(first, first + number)]
+
+
+def _paths(images: Any, number: int) -> list[str] | None:
+    """The paths of images as text, if each image is given by one."""
+    given = [images] if isinstance(images, str | Path) else images
+    if not isinstance(given, list | tuple) or len(given) != number:
+        return None
+    if not all(isinstance(one, str | Path) for one in given):
+        return None
+    return [str(path).encode(errors="replace").decode() for path in given]  # a disk may hold any bytes as a name
