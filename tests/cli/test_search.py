@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +42,17 @@ def test_info(hedged: Hedged, store: Path, finished_run: Path) -> None:
     told = json.loads(hedged("index", "info", store, "--check", "--json").out)
     assert (told["rows"], told["labels"], told["metadata"]) == (3, 2, ["colour", "year"])
     assert (told["model"], told["kind"], told["dim"]) == (Embedder.load(finished_run).fingerprint(), "gaussian", 2)
+    curve = Embedder.load(finished_run).curve
+    assert (told["match_model"], told["scale"], told["bias"]) == ("curve", curve.scale.item(), curve.bias.item())
     assert "rows" in hedged("index", "info", store).out
+
+
+def test_info_imports_no_torch(store: Path) -> None:
+    code = (
+        "import sys; from hedged.cli import app; "
+        f"app(['index', 'info', {str(store)!r}, '--check'], standalone_mode=False); sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0
 
 
 def test_search_finds_the_image_itself_or_what_matches_better(

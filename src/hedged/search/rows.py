@@ -120,8 +120,9 @@ class Header:
         """
         import torch
 
+        like = next(embedder.head.parameters(), torch.zeros(0))
         with torch.no_grad():
-            example = embedder.head(torch.zeros(1, embedder.head.features))
+            example = embedder.head(like.new_zeros(1, embedder.head.features))
         return cls.for_embeddings(example, embedder.fingerprint(), embedder.match_model)
 
     @classmethod
