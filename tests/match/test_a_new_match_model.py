@@ -10,8 +10,21 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hedged import Gaussian, MatchModel, best_matches, match_matrix, match_probability, self_mismatch
+from hedged import (
+    Architecture,
+    Embedder,
+    Gallery,
+    Gaussian,
+    HedgedLoss,
+    MatchModel,
+    best_matches,
+    match_matrix,
+    match_probability,
+    self_mismatch,
+)
+from hedged.data import build_ndigit, offline_digits
 from hedged.distributions import Distribution
+from hedged.evaluation import Evaluation
 from hedged.search import Header, Identifier, Identities, Rows, create_store, open_store
 
 MODEL = "0123456789abcdef"
@@ -80,3 +93,40 @@ def test_a_store_remembers_it(tmp_path: Path) -> None:
     np.testing.assert_allclose([[hit.logit for hit in hits] for hits in found], best.values, rtol=1e-5)
     assert [hit.uncertainty for hit in found[0]] == pytest.approx([1 - torch.tensor(1.0).sigmoid().item()] * 6)
     assert [one.best[0].label for one in who] == [f"identity {i % 4}" for i in range(5)]
+
+
+def test_a_loss_trains_with_it() -> None:
+    model, labels = ToyModel(), torch.arange(12) % 4
+    mean = embeddings(12, 1).mean.clone().requires_grad_()
+    z = Gaussian(mean, torch.full((12, 3), 0.1))
+    loss = HedgedLoss(model, beta=0.0, positive_weight=0.3)(z, labels)
+    first, second = torch.triu_indices(12, 12, 1)
+    logits = by_hand(z, z, model)[first, second]
+    match = labels[first] == labels[second]
+    cost = torch.nn.functional.binary_cross_entropy_with_logits(logits, match.float(), reduction="none")
+    torch.testing.assert_close(loss, 0.3 * cost[match].mean() + 0.7 * cost[~match].mean())
+    loss.backward()
+    assert mean.grad is not None
+    assert mean.grad.abs().sum() > 0
+    assert model.a.grad is not None
+    assert model.b.grad is not None
+
+
+@pytest.fixture
+def embedder() -> Embedder:
+    new = Embedder.new(Architecture(dim=3, shape=(1, 28, 56)), seed=0)
+    return Embedder(new.backbone, new.head, ToyModel())
+
+
+def test_an_embedder_a_gallery_and_an_evaluation_take_it(embedder: Embedder, tmp_path: Path) -> None:
+    data = build_ndigit(offline_digits("test"), 2, range(0, 100, 10), 6, np.random.default_rng(0))
+    measured = Evaluation(embedder, data)
+    z, model = measured.embeddings["clean"], embedder.match_model
+    assert isinstance(z, Gaussian)
+    assert isinstance(model, ToyModel)
+    assert 0 < measured.metrics()["verification_ap"]["clean"] <= 1
+    with Gallery.create(tmp_path / "toy.db", embedder) as gallery:
+        gallery.add(z, labels=[str(label) for label in measured.labels])
+        found = gallery.search(z[:4], k=3)
+        assert gallery.identify(z[:1])[0].best
+    np.testing.assert_allclose([hits[0].logit for hits in found], by_hand(z[:4], z, model).max(1).values, rtol=1e-4)

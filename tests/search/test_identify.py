@@ -171,7 +171,7 @@ def test_what_cannot_be_identified_is_refused(make_sqlite: Make) -> None:
     gallery = gallery_of(3, 2)
     with pytest.raises(ValueRangeError, match=r"must lie in \(0, 1\), got 1"):
         Identifier(gallery, none_prior=1)
-    with pytest.raises(ValueRangeError, match="top=0"):
+    with pytest.raises(ValueRangeError, match="top must be at least 1, got 0"):
         Identifier(gallery).identify(gallery.images, top=0)
     with pytest.raises(ShapeError, match="in 4 dimensions"):
         Identifier(gallery).identify(embeddings("gaussian", 2, dim=3))
