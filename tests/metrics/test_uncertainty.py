@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import kendalltau
 
 from hedged.errors import DataError, ShapeError, ValueRangeError
 from hedged.metrics import (
@@ -15,6 +16,7 @@ from hedged.metrics import (
     balanced_accuracy,
     balanced_accuracy_curve,
     equal_count_bins,
+    kendall_tau,
     knn_curve,
     random_pairs,
     repeat,
@@ -119,3 +121,10 @@ def test_too_few_matches_or_values_are_refused() -> None:
         knn_curve([1, 2, 3], [True, False], bins=1)
     with pytest.raises(ValueRangeError, match="times is 0"):
         repeat(float, times=0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=40))
+def test_kendalls_tau_is_scipys_to_the_last_digit(pairs: list[tuple[int, int]]) -> None:
+    x, y = zip(*pairs, strict=True)
+    if len(set(x)) > 1 and len(set(y)) > 1:
+        assert kendall_tau(x, y) == kendalltau(x, y).statistic

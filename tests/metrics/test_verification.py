@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
+from sklearn.metrics import (  # type: ignore[import-untyped]
+    average_precision_score,
+    precision_recall_curve,
+    roc_auc_score,
+)
 
 from hedged.errors import DataError, ShapeError, ValueRangeError
-from hedged.metrics import average_precision, balanced_accuracy, best_threshold, roc_auc
+from hedged.metrics import average_precision, balanced_accuracy, best_threshold, precision_recall, roc_auc
 
 few = settings(max_examples=40)  # scikit-learn spends milliseconds on its own checks of each call
 Scored = list[tuple[int, bool]]
@@ -110,3 +115,18 @@ def test_bad_input_is_named(
 def test_a_threshold_of_nan_is_refused() -> None:
     with pytest.raises(ValueRangeError, match="threshold is NaN"):
         balanced_accuracy([0.1, 0.9], [False, True], np.nan)
+
+
+@few
+@given(seed=st.integers(0, 2**31), size=st.integers(4, 3000), levels=st.integers(2, 5000))
+def test_areas_are_those_of_scikit_learn_to_the_last_digit(seed: int, size: int, levels: int) -> None:
+    random = np.random.default_rng(seed)
+    scores = random.integers(0, levels, size) / levels
+    matches = random.random(size) < 0.1 + 0.5 * scores
+    matches[:2] = True, False
+    assert average_precision(scores, matches) == average_precision_score(matches, scores)
+    assert roc_auc(scores, matches) == pytest.approx(roc_auc_score(matches, scores), rel=1e-14)
+    precision, recall = precision_recall(scores, matches)
+    expected = precision_recall_curve(matches, scores)
+    np.testing.assert_array_equal(precision, expected[0])
+    np.testing.assert_array_equal(recall, expected[1])

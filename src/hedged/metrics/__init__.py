@@ -34,9 +34,12 @@ from hedged.metrics.uncertainty import UncertaintyCurve as UncertaintyCurve
 from hedged.metrics.uncertainty import ap_curve as ap_curve
 from hedged.metrics.uncertainty import balanced_accuracy_curve as balanced_accuracy_curve
 from hedged.metrics.uncertainty import equal_count_bins as equal_count_bins
+from hedged.metrics.uncertainty import kendall_tau as kendall_tau
 from hedged.metrics.uncertainty import knn_curve as knn_curve
 from hedged.metrics.verification import Threshold as Threshold
+from hedged.metrics.verification import accepted_counts as accepted_counts
 from hedged.metrics.verification import average_precision as average_precision
 from hedged.metrics.verification import balanced_accuracy as balanced_accuracy
 from hedged.metrics.verification import best_threshold as best_threshold
+from hedged.metrics.verification import precision_recall as precision_recall
 from hedged.metrics.verification import roc_auc as roc_auc

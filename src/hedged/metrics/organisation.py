@@ -10,7 +10,6 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
 
 from hedged.errors import DataError, ShapeError, ValueRangeError
 from hedged.metrics._arrays import (
@@ -50,6 +49,8 @@ class AxisAlignment:
     @property
     def score(self) -> float:
         """Mean share when each digit gets its own axis, in the best pairing: 1 for a grid along the axes."""
+        from scipy.optimize import linear_sum_assignment  # late: slow to import, and rarely asked for
+
         return float(self.explained[linear_sum_assignment(self.explained, maximize=True)].mean())
 
 

@@ -1,17 +1,16 @@
-"""Verification: do two items match? Scores are match probabilities or anything that rises with them."""
+"""Verification: do two items match? Scores are match probabilities or anything that rises with them.
+
+The areas are scikit-learn's, sum by sum, without its import, which takes longer than most of what is measured here; the
+tests hold them against it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.metrics import (  # type: ignore[import-untyped]
-    average_precision_score,
-    roc_auc_score,
-    roc_curve,
-)
 
 from hedged.errors import DataError, ValueRangeError
 from hedged.metrics._arrays import BoolArray, FloatArray, check_same_length, flags, numbers
@@ -35,7 +34,8 @@ def average_precision(scores: ArrayLike, matches: ArrayLike) -> float:
     >>> average_precision([0.9, 0.8, 0.3, 0.1], [True, False, True, False])
     0.8333333333333333
     """
-    return float(average_precision_score(*_truth_and_scores(scores, matches)))
+    precision, recall = precision_recall(scores, matches)
+    return float(-np.sum(np.diff(recall) * precision[:-1]))
 
 
 def roc_auc(scores: ArrayLike, matches: ArrayLike) -> float:
@@ -44,7 +44,49 @@ def roc_auc(scores: ArrayLike, matches: ArrayLike) -> float:
     >>> roc_auc([0.9, 0.8, 0.3, 0.1], [True, False, True, False])
     0.75
     """
-    return float(roc_auc_score(*_truth_and_scores(scores, matches)))
+    counts = accepted_counts(scores, matches)
+    false, true = counts.false, counts.true
+    bends = np.r_[True, (np.diff(false, 2) != 0) | (np.diff(true, 2) != 0), True] if len(false) > 2 else slice(None)
+    false, true = np.r_[0, false[bends]], np.r_[0, true[bends]]
+    return float(np.trapezoid(true / true[-1], false / false[-1]))
+
+
+class Accepted(NamedTuple):
+    """How many matches and others are accepted from each distinct score on, highest score first, `(t,)` each."""
+
+    scores: FloatArray
+    true: FloatArray
+    false: FloatArray
+
+
+def accepted_counts(scores: ArrayLike, matches: ArrayLike) -> Accepted:
+    """What a threshold at each distinct score lets through: all that the areas and the best threshold are made of.
+
+    Args:
+        scores: Of the pairs, `(n,)`; −∞ and ∞ are scores too.
+        matches: Whether each pair matches, `(n,)`.
+
+    >>> accepted_counts([0.9, 0.1, 0.9, 0.5], [True, False, False, True])
+    Accepted(scores=array([0.9, 0.5, 0.1]), true=array([1., 2., 2.]), false=array([1., 1., 2.]))
+    """
+    s, truth = _scored(scores, matches)
+    order = np.argsort(s, kind="stable")[::-1]
+    s, truth = s[order], truth[order]
+    last = np.r_[np.flatnonzero(s[1:] != s[:-1]), len(s) - 1]
+    true = np.cumsum(truth, dtype=np.float64)[last]
+    return Accepted(s[last], true, 1 + last - true)
+
+
+def precision_recall(scores: ArrayLike, matches: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Precision and recall from the lowest threshold to the highest, `(t + 1,)` each; at the end nothing is accepted.
+
+    Args:
+        scores: Of the pairs, `(n,)`.
+        matches: Whether each pair matches, `(n,)`.
+    """
+    counts = accepted_counts(scores, matches)
+    precision, recall = counts.true / (counts.true + counts.false), counts.true / counts.true[-1]
+    return np.r_[precision[::-1], 1], np.r_[recall[::-1], 0]
 
 
 def balanced_accuracy(scores: ArrayLike, matches: ArrayLike, threshold: float) -> float:
@@ -68,8 +110,9 @@ def best_threshold(scores: ArrayLike, matches: ArrayLike) -> Threshold:
     >>> best_threshold([0.9, 0.8, 0.3, 0.1], [True, True, False, True])
     Threshold(value=0.8, balanced_accuracy=0.8333333333333333)
     """
-    fall_out, recall, thresholds = roc_curve(*_truth_and_scores(scores, matches), drop_intermediate=False)
-    value = float(thresholds[np.argmax(recall - fall_out)])
+    counts = accepted_counts(scores, matches)
+    gain = np.r_[0, counts.true / counts.true[-1] - counts.false / counts.false[-1]]
+    value = float(np.r_[np.inf, counts.scores][np.argmax(gain)])
     return Threshold(value, balanced_accuracy(scores, matches, value))
 
 
@@ -80,10 +123,3 @@ def _scored(scores: ArrayLike, matches: ArrayLike) -> tuple[FloatArray, BoolArra
         kind = "match" if truth.all() else "non-match"
         raise DataError(f"each of the {len(s)} pairs is a {kind}; expected some of both: see balanced_pairs(labels)")
     return s, truth
-
-
-def _truth_and_scores(scores: ArrayLike, matches: ArrayLike) -> tuple[BoolArray, FloatArray]:
-    """The arguments in scikit-learn's order. It refuses −∞, the honest log of a match probability of zero."""
-    s, truth = _scored(scores, matches)
-    beyond = np.finfo(np.float64).max / 4  # finite, and so are the differences
-    return truth, np.clip(s, -beyond, beyond)

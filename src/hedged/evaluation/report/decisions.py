@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import precision_recall_curve, roc_curve  # type: ignore[import-untyped]
 
 from hedged.evaluation import Decisions
 from hedged.evaluation.report.curves import draw_curve, finish_bins
 from hedged.evaluation.report.panel import Panel
 from hedged.evaluation.report.section import Chart, Note, Section
-from hedged.metrics import average_precision, equal_count_bins, roc_auc
+from hedged.metrics import accepted_counts, average_precision, equal_count_bins, precision_recall, roc_auc
 from hedged.plots.style import COLOURS, FAINT, INK, MUTED, grid
 
 BINS, STEPS = 20, 60
@@ -31,7 +30,8 @@ def decisions_section(decisions: Decisions) -> Section:
 
 def _roc(decisions: Decisions) -> Chart:
     matches, scores = decisions.pairs.matches, decisions.scores
-    false, true, _ = roc_curve(matches, scores)
+    counts = accepted_counts(scores, matches)
+    false, true = (np.r_[0, x / x[-1]] for x in (counts.false, counts.true))
     area, panel = roc_auc(scores, matches), Panel("ROC: matches found against others let through", height=3.6)
     panel.axes.plot([0, 1], [0, 1], color=FAINT, linewidth=1)
     panel.axes.plot(*_thinned(false, true), color=COLOURS["clean"], linewidth=1.6, label=f"area {area:.3f}")
@@ -45,7 +45,7 @@ def _roc(decisions: Decisions) -> Chart:
 
 def _precision_recall(decisions: Decisions) -> Chart:
     matches, scores = decisions.pairs.matches, decisions.scores
-    precision, recall, _ = precision_recall_curve(matches, scores)
+    precision, recall = precision_recall(scores, matches)
     ap, panel = average_precision(scores, matches), Panel("Precision against recall, over all pairs", height=3.6)
     panel.axes.axhline(matches.mean(), color=FAINT, linewidth=1)
     panel.axes.plot(*_thinned(recall, precision), color=COLOURS["clean"], linewidth=1.6, label=f"AP {ap:.3f}")
