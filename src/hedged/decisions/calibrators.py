@@ -14,9 +14,7 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter
-from scipy.optimize import minimize
 from scipy.special import expit, logit
-from sklearn.isotonic import IsotonicRegression  # type: ignore[import-untyped]
 
 from hedged.decisions.pairs import Floats, ScoredPairs
 from hedged.errors import ValueRangeError
@@ -149,6 +147,8 @@ class Isotonic(Calibrator, kind="isotonic"):
 
     @classmethod
     def fit(cls, pairs: ScoredPairs) -> Self:
+        from sklearn.isotonic import IsotonicRegression  # type: ignore[import-untyped]  # late: slow to import
+
         pairs.require_enough()
         model = IsotonicRegression(y_min=_least(pairs), y_max=1 - _least(pairs))
         fitted = model.fit_transform(pairs.logit, pairs.matches.astype(float), sample_weight=pairs.weights)
@@ -187,6 +187,7 @@ def fit_logistic(
         start: a and c to start from.
         bounds: The least and the greatest a and c.
     """
+    from scipy.optimize import minimize  # late, as above
 
     def cost(parameters: Floats) -> tuple[float, Floats]:
         x = parameters[0] * scores / unit + parameters[1]
