@@ -60,9 +60,13 @@ class MatchModel(nn.Module, ABC):
     def settings(self) -> dict[str, float]:
         """The plain numbers that the model can be made of again: `type(model)(**model.settings())`."""
 
+    def describe(self) -> dict[str, Any]:
+        """The kind and the settings, as plain data: what `restore` takes, and saved models and stores remember."""
+        return {"kind": self.kind, **self.settings()}
+
     @staticmethod
     def restore(described: Mapping[str, Any]) -> MatchModel:
-        """The model that `{"kind": model.kind, **model.settings()}` describes.
+        """The model that `describe` describes.
 
         Args:
             described: The kind of the model and its settings.

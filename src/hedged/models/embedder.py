@@ -28,7 +28,6 @@ from hedged.models.saved import (
     MATCH_MODEL,
     WEIGHTS,
     Description,
-    describe_match_model,
     model_folder,
     read_description,
     read_weights,
@@ -242,7 +241,7 @@ class Embedder(nn.Module):
         content = hashlib.sha256(_sorted_json(self.architecture.model_dump(mode="json")))
         if self.views != self.architecture.network.views:
             content.update(_sorted_json(self.views.saved()))
-        described = describe_match_model(self.match_model)
+        described = self.match_model.describe()
         if described["kind"] != FIRST_KIND["kind"]:  # all numbers of a curve are weights, which count already
             content.update(_sorted_json(described))
         for name, tensor in sorted(with_first_names(self.state_dict()).items()):

@@ -46,15 +46,6 @@ class Description(NamedTuple):
     notes: dict[str, Any]
 
 
-def describe_match_model(model: MatchModel) -> dict[str, Any]:
-    """What `MatchModel.restore` takes to make a model again.
-
-    Args:
-        model: the match model.
-    """
-    return {"kind": model.kind, **model.settings()}
-
-
 def write_model(folder: Path, description: Description, weights: Mapping[str, Tensor]) -> None:
     """Write both files; each appears whole or not at all.
 
@@ -69,7 +60,7 @@ def write_model(folder: Path, description: Description, weights: Mapping[str, Te
     described = {
         "format": FORMAT,
         "architecture": description.architecture.model_dump(mode="json"),
-        "match_model": describe_match_model(description.match_model),
+        "match_model": description.match_model.describe(),
         "views": description.views.saved(),
         "notes": description.notes,
     }

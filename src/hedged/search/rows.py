@@ -140,7 +140,7 @@ class Header:
         >>> header.kind, header.width, header.match["kind"], header.match["bias"]
         ('point', 3, 'curve', 2.0)
         """
-        match = {"kind": match_model.kind, **match_model.settings()}
+        match = match_model.describe()
         return cls(fingerprint, z.kind, z.dim, z.parts()[0].shape[-2], z.pack().shape[-1], match)
 
     @classmethod
