@@ -18,6 +18,7 @@ from hedged.training import Config, build_data, load_config, train
 from hedged.training.build import build_parts
 from hedged.training.checkpoint import save_checkpoint
 from hedged.training.loop import Trainer
+from hedged.training.run import Run
 
 
 def settings(folder: Path, *overrides: str) -> Config:
@@ -50,7 +51,7 @@ def test_a_run_on_vectors_resumes_to_the_same_weights(tmp_path: Path, means: str
     for _ in range(40):
         trainer.take_step()
     (tmp_path / "half").mkdir()
-    save_checkpoint(tmp_path / "half", trainer._checkpoint())
+    save_checkpoint(Run(tmp_path / "half").checkpoint_file, trainer._checkpoint())
     half = train(config, data, tmp_path / "half", resume=True)
     for name, weights in whole.state_dict().items():
         assert torch.equal(weights, half.state_dict()[name]), name

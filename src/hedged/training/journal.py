@@ -87,8 +87,8 @@ def describe(step: int, loss: LossParts, z: Distribution, model: MatchModel) -> 
 def diagnose(relative: float) -> str | None:
     """A warning where the mean variance, in units of `MatchModel.unit_variance`, no longer says anything.
 
-    >>> diagnose(0.001)
-    'the variances have died (0.001 of the match model's unit): embeddings are points; raise loss.beta or lower ...
+    >>> print(diagnose(0.001))
+    the variances have died (0.001 of the match model's unit): embeddings are points; raise loss.beta or lower ...
     """
     if relative < DEAD:
         return (
