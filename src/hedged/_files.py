@@ -57,6 +57,15 @@ def make_folder(path: Path) -> None:
         raise RunError(f"cannot write in the folder {path}: {reason}. Choose another with --out") from error
 
 
+def path_text(path: str | Path) -> str:
+    """A path as text that can be printed and stored: a disk may hold any bytes as a name.
+
+    Args:
+        path: The path.
+    """
+    return str(path).encode(errors="replace").decode()
+
+
 def _force_to_disk(path: Path) -> None:
     with path.open("rb") as file:
         os.fsync(file.fileno())

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hedged._files import path_text
 from hedged.errors import RunError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def columns_of(embedder: Embedder, z: Distribution, names: Sequence[str | Path])
     is_mixture = z.tensors[0].ndim > len(z.batch_shape) + 1  # several components, each with its own mean
     means, variances = z.parts() if is_mixture else (z.mean, z.variance)
     return {
-        "ids": [str(name).encode(errors="replace").decode() for name in names],  # a disk may hold any bytes as a name
+        "ids": [path_text(name) for name in names],
         "means": means.numpy(),
         "variances": variances.numpy(),
         "uncertainty": embedder.uncertainty(z).numpy(),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from hedged._files import path_text
 from hedged.cli._output import LOGGER
 from hedged.errors import DataError
 
@@ -71,7 +72,7 @@ def inputs_of(embedder: Embedder, given: Sequence[Path], once: bool = True) -> I
         return read_rows(given, embedder.architecture.shape[0])
     paths = [path for image in given for path in files_of(image)]
     paths = list(dict.fromkeys(paths)) if once else paths
-    return Inputs([name_of(path) for path in paths], paths=paths)
+    return Inputs([path_text(path) for path in paths], paths=paths)
 
 
 def embedded(
@@ -144,11 +145,6 @@ def files_of(path: Path) -> list[Path]:
     if not files:
         raise DataError(f"the folder {path} holds no image: expected files such as .png or .jpg in it")
     return files
-
-
-def name_of(path: Path) -> str:
-    """A path as text: a disk may hold any bytes as a name."""
-    return str(path).encode(errors="replace").decode()
 
 
 def takes_vectors(embedder: Embedder) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from hedged.cli._inputs import Images, Inputs, SkipBroken, embedded_sound, inputs_of, name_of
+from hedged._files import path_text
+from hedged.cli._inputs import Images, Inputs, SkipBroken, embedded_sound, inputs_of
 from hedged.cli._metadata import Described, read_metadata
 from hedged.cli._output import Json, examples, print_json, print_table
 from hedged.cli._runs import Model, load_embedder
@@ -16,7 +19,6 @@ from hedged.cli._stores import StoreName, Wheres, check_model, filters
 from hedged.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from hedged.distributions import Distribution
     from hedged.models import Embedder
     from hedged.search import Rows, Store
 
@@ -29,6 +31,37 @@ Metadata = Annotated[
         "--metadata", metavar="F", help="A .csv, .jsonl or .parquet with columns id (the image), label, and any others."
     ),
 ]
+
+
+class Source(NamedTuple):
+    """What is to be embedded and stored, and what is known of it.
+
+    Args:
+        inputs: The inputs.
+        described: Labels and metadata by id.
+        folder_labels: Whether inputs without a label get the name of their folder.
+        skip_broken: Whether to leave out files that cannot be decoded.
+    """
+
+    inputs: Inputs
+    described: dict[str, Described]
+    folder_labels: bool
+    skip_broken: bool
+
+    def rows(self, embedder: Embedder, fingerprint: str) -> Iterator[Rows]:
+        """The rows of the store, some at a time.
+
+        Args:
+            embedder: The model.
+            fingerprint: Of the model: it takes long to find, so it is found once.
+        """
+        from hedged.search import Rows
+
+        for inputs, z in embedded_sound(embedder, self.inputs, self.skip_broken):
+            of_each = [self.described.get(name, Described(None, {})) for name in inputs.ids]
+            folders = _folders(inputs) if self.folder_labels else [None] * len(inputs.ids)
+            labels = [known.label or folder for known, folder in zip(of_each, folders, strict=True)]
+            yield Rows(inputs.ids, z, fingerprint, labels, [known.metadata for known in of_each])
 
 
 class Stage(StrEnum):
@@ -74,22 +107,14 @@ def build(
     refuse_existing(location)
     embedder = load_embedder(run)
     inputs = inputs_of(embedder, images)
-    described = _described(inputs, metadata)
-    store: Store | None = None
-    done = 0
-    try:
-        for some, z in embedded_sound(embedder, inputs, skip_broken):
-            rows = _rows(embedder, some, z, described, folder_labels)
-            if store is None:  # only now: what cannot be read leaves no empty store behind
-                store = create_store(location, Header.of(embedder))
-            store.add(rows)
-            done += len(rows)
-        assert store is not None  # there is at least one input that can be read
+    source = Source(inputs, _described(inputs, metadata), folder_labels, skip_broken)
+    header = Header.of(embedder)
+    batches = source.rows(embedder, header.fingerprint)
+    first = next(batches)  # before there is a store: what cannot be read leaves no empty one behind
+    with create_store(location, header) as store:
+        done = _write(store.add, chain([first], batches))
         store.index(Plan(first_stage.value)).keep()
         _report(store, f"stored {done:,} embeddings in {store.name}", {"added": done}, json)
-    finally:
-        if store is not None:
-            store.close()
 
 
 @app.command(
@@ -113,14 +138,11 @@ def add(
 
     embedder = load_embedder(run)
     inputs = inputs_of(embedder, images)
-    described = _described(inputs, metadata)
+    source = Source(inputs, _described(inputs, metadata), folder_labels, skip_broken)
     with open_store(location) as store:
         check_model(store, embedder)
-        done = 0
-        for some, z in embedded_sound(embedder, inputs, skip_broken):
-            rows = _rows(embedder, some, z, described, folder_labels)
-            (store.upsert if replace else store.add)(rows)
-            done += len(rows)
+        batches = source.rows(embedder, store.header.fingerprint)
+        done = _write(store.upsert if replace else store.add, batches)
         _report(store, f"added {done:,} embeddings to {store.name}", {"added": done}, json)
 
 
@@ -184,22 +206,20 @@ def _described(inputs: Inputs, metadata: Path | None) -> dict[str, Described]:
     return described
 
 
-def _rows(
-    embedder: Embedder, inputs: Inputs, z: Distribution, described: dict[str, Described], by_folder: bool
-) -> Rows:
-    from hedged.search import Rows
-
-    of_each = [described.get(name, Described(None, {})) for name in inputs.ids]
-    folders = _folders(inputs) if by_folder else [None] * len(inputs.ids)
-    labels = [known.label or folder for known, folder in zip(of_each, folders, strict=True)]
-    return Rows(inputs.ids, z, embedder.fingerprint(), labels, [known.metadata for known in of_each])
+def _write(write: Callable[[Rows], None], batches: Iterable[Rows]) -> int:
+    """Write rows as they come, and count them."""
+    done = 0
+    for rows in batches:
+        write(rows)
+        done += len(rows)
+    return done
 
 
 def _folders(inputs: Inputs) -> list[str]:
     """The names of the folders of the images."""
     if inputs.vectors is not None:
         raise ConfigError("vectors are in no folders: give their labels by a table, --metadata F")
-    return [name_of(Path(path.resolve().parent.name)) for path in inputs.paths]
+    return [path_text(path.resolve().parent.name) for path in inputs.paths]
 
 
 def _report(store: Store, words: str, numbers: dict[str, int], as_json: bool) -> None:
