@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from hedged import Gaussian, MatchCurve, best_matches
 from hedged._files import make_folder, write_json
 from hedged.bench.search import DIM, MODEL, K, embeddings
-from hedged.search import Header, PostgresIndex, PostgresStore, Rows
+from hedged.search import Header, Plan, PostgresIndex, PostgresStore, Rows
 
 WEIGHTS = (0.0, 0.3, 1.0)
 CANDIDATES = (30, 100, 300, 500, 1000)
@@ -72,7 +72,7 @@ def on_server(queries: int) -> Iterator[dict[str, Any]]:
                 for start in range(0, ON_SERVER, PART):
                     some = gallery[start : start + PART]
                     store.add(Rows([str(start + i) for i in range(PART)], some, MODEL))
-                store.build_graph()
+                store.build_graph(Plan("hnsw", links=16, ef_construction=64))  # pgvector's own defaults
                 for ef in (*EF_SEARCH, None):
                     index = PostgresIndex(store, exact=True) if ef is None else PostgresIndex(store, ef_search=ef)
                     keys = np.array([[hit.key for hit in hits] for hits in index.search(probes, K)])

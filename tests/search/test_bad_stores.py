@@ -15,7 +15,7 @@ import pytest
 from search.gallery import MODEL, embeddings, header_of, rows
 
 from hedged.errors import HedgedError, MissingDependencyError, RunError, StoreError
-from hedged.search import EmbeddedIndex, Rows, SqliteStore, open_store
+from hedged.search import FaissIndex, Rows, SqliteStore, open_store
 
 
 @pytest.fixture
@@ -111,9 +111,9 @@ def read_only(path: Path, tmp_path: Path) -> Iterator[Path]:
 def test_a_read_only_disk_can_be_read_and_says_no_to_writes(path: Path, read_only: Path) -> None:
     probes = embeddings("gaussian", 3, seed=1)
     with SqliteStore(path) as usual, SqliteStore(read_only) as store:
-        index = EmbeddedIndex(store)
+        index = FaissIndex(store)
         index.keep()  # cannot, and does without
-        assert index.search(probes) == EmbeddedIndex(usual).search(probes)
+        assert index.search(probes) == FaissIndex(usual).search(probes)
         for write in (lambda: store.add(rows("gaussian", 1, first=900)), lambda: store.remove(["row 1"])):
             with pytest.raises(StoreError, match=r"cannot be written .*: nothing was changed"):
                 write()
@@ -172,7 +172,7 @@ def test_a_write_that_fails_half_way_leaves_nothing(path: Path, monkeypatch: pyt
 def test_without_faiss_it_is_said_how_to_get_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "faiss", None)
     with SqliteStore(path) as store, pytest.raises(MissingDependencyError, match=r"pip install 'hedged\[search\]'"):
-        EmbeddedIndex(store)
+        FaissIndex(store)
 
 
 @pytest.mark.parametrize("change", ["DELETE FROM tag WHERE value = '7'", "UPDATE item SET embedding = x'00'"])

@@ -25,8 +25,8 @@ from search.writing import (
     look_on,
 )
 
-from hedged.search import EmbeddedIndex, SqliteStore, Where
-from hedged.search.engines._embedded import file_of
+from hedged.search import FaissIndex, SqliteStore, Where
+from hedged.search.engines._faiss import file_of
 
 KILLS = 20
 
@@ -36,7 +36,7 @@ def context() -> ForkServerContext:
     """Processes that start in a moment: what they need is imported once, in the process that they are copies of."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["faiss", "hedged.match._closed_form.loops.gaussians", "hedged.search.engines._embedded"]
+        ["faiss", "hedged.match._closed_form.loops.gaussians", "hedged.search.engines._faiss"]
     )
     return context
 
@@ -86,13 +86,13 @@ def test_a_writer_killed_twenty_times_loses_nothing(context: ForkServerContext, 
     empty_store(path)
     moments = np.random.default_rng(0).uniform(0, 0.03, KILLS)
     with SqliteStore(path) as onlooker:
-        index = EmbeddedIndex(onlooker)  # lives through all of it, and is updated
+        index = FaissIndex(onlooker)  # lives through all of it, and is updated
         for after in moments:
             acknowledged = there + kill_while_adding(context, path, there, after)
             with SqliteStore(path) as store:
                 there = check_batches(store, acknowledged)
                 file_of(path).unlink(missing_ok=True)
-                assert index.search(probes, 10) == EmbeddedIndex(store).search(probes, 10)
+                assert index.search(probes, 10) == FaissIndex(store).search(probes, 10)
         onlooker.verify()
         assert len(index) == there * OF_A_BATCH >= KILLS * OF_A_BATCH
 

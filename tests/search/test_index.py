@@ -16,8 +16,8 @@ from search.gallery import KINDS, MODEL, Make, embeddings, header_of, rows
 from hedged import best_matches, match_matrix, self_mismatch
 from hedged.distributions import Distribution
 from hedged.errors import ConfigError, ShapeError, ValueRangeError
-from hedged.search import EmbeddedIndex, Hit, Plan, Rows, SqliteStore, Store, Where, parse_where
-from hedged.search.engines._embedded import file_of
+from hedged.search import FaissIndex, Hit, Plan, Rows, SqliteStore, Store, Where, parse_where
+from hedged.search.engines._faiss import file_of
 from hedged.search.index import Kind
 
 
@@ -48,18 +48,18 @@ def test_it_finds_what_the_whole_matrix_finds(sqlite: SqliteStore, stage: Kind) 
     kind = sqlite.header.kind
     sqlite.add(rows(kind, 3000))
     probes = embeddings(kind, 20, seed=1)
-    found = EmbeddedIndex(sqlite, Plan(stage, lists_searched=64)).search(probes, k=10)
+    found = FaissIndex(sqlite, Plan(stage, lists_searched=64)).search(probes, k=10)
     wanted = exhaustive(sqlite, probes, 10)
     share = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(ids_of(found), wanted, strict=True)])
     assert share == 1.0 if stage == "exact" and kind == "point" else share > 0.97
-    everything = EmbeddedIndex(sqlite).search(probes, k=10, candidates=3000)
+    everything = FaissIndex(sqlite).search(probes, k=10, candidates=3000)
     assert ids_of(everything) == wanted
 
 
 def test_results_tell_what_was_found(sqlite: SqliteStore) -> None:
     given, probes = rows("gaussian", 100), embeddings("gaussian", 3, seed=1)
     sqlite.add(given)
-    found = EmbeddedIndex(sqlite).search(probes, k=4)
+    found = FaissIndex(sqlite).search(probes, k=4)
     curve = sqlite.header.match_model
     p = match_matrix(probes, given.z, curve)
     eta, own = (self_mismatch(z.to(torch.float64), curve) for z in (given.z, probes))
@@ -79,7 +79,7 @@ def test_filters_come_before_ranking(sqlite: SqliteStore, candidates: int | None
     """A row that passes is found however many that do not pass are nearer."""
     sqlite.add(rows("gaussian", 1000))
     probes = embeddings("gaussian", 5, seed=1)
-    index = EmbeddedIndex(sqlite)
+    index = FaissIndex(sqlite)
     for where, keep in (
         (["parity=1"], {f"row {i}" for i in range(1, 1000, 2)}),
         (["label=label 7"], {f"row {i}" for i in range(70, 79)}),
@@ -99,16 +99,16 @@ def test_among_equals_the_one_added_first_comes_first(sqlite: SqliteStore) -> No
     z = embeddings("gaussian", 1)
     same = torch.zeros(50, dtype=torch.int64)
     sqlite.add(Rows([f"{99 - i}" for i in range(50)], z[same], MODEL))
-    assert ids_of(EmbeddedIndex(sqlite).search(z, 3)) == [["99", "98", "97"]]
+    assert ids_of(FaissIndex(sqlite).search(z, 3)) == [["99", "98", "97"]]
 
 
 def test_few_rows_and_none(sqlite: SqliteStore) -> None:
     probes, kinds = embeddings("gaussian", 2, seed=1), get_args(Kind)
     for kind in kinds:
-        assert EmbeddedIndex(sqlite, Plan(kind)).search(probes) == [[], []]
+        assert FaissIndex(sqlite, Plan(kind)).search(probes) == [[], []]
     sqlite.add(rows("gaussian", 3))
     for kind in kinds:
-        assert [len(hits) for hits in EmbeddedIndex(sqlite, Plan(kind)).search(probes)] == [3, 3]
+        assert [len(hits) for hits in FaissIndex(sqlite, Plan(kind)).search(probes)] == [3, 3]
 
 
 @pytest.mark.parametrize("stage", ["exact", "hnsw", "ivf"])
@@ -119,7 +119,7 @@ def test_an_updated_index_finds_what_a_new_one_finds(
 ) -> None:
     path, generator = tmp_path_factory.mktemp("history") / "a.db", np.random.default_rng(seed)
     with SqliteStore.create(path, header_of("gaussian")) as store:
-        index, probes = EmbeddedIndex(store, Plan(stage, lists_searched=10_000)), embeddings("gaussian", 3, seed=1)
+        index, probes = FaissIndex(store, Plan(stage, lists_searched=10_000)), embeddings("gaussian", 3, seed=1)
         for _ in range(6):
             first, count = int(generator.integers(0, 150)), int(generator.integers(1, 100))
             if generator.random() < 0.6:
@@ -128,12 +128,12 @@ def test_an_updated_index_finds_what_a_new_one_finds(
                 store.remove([f"row {i}" for i in range(first, first + count)])
             if generator.random() < 0.2:
                 index.save()
-                index = EmbeddedIndex(store, index.plan)
+                index = FaissIndex(store, index.plan)
             found = index.search(probes, 5, candidates=20)
             assert len(index) == store.count()
             if stage == "exact":
                 file_of(path).unlink(missing_ok=True)
-                assert found == EmbeddedIndex(store).search(probes, 5, candidates=20)
+                assert found == FaissIndex(store).search(probes, 5, candidates=20)
             alive = set(store.keys().tolist())
             assert all(hit.key in alive for hits in found for hit in hits)
             everything = index.search(probes, 5, candidates=1000)
@@ -142,7 +142,7 @@ def test_an_updated_index_finds_what_a_new_one_finds(
 
 def test_sync_says_what_it_did(sqlite: SqliteStore) -> None:
     sqlite.add(rows("gaussian", 100))
-    index = EmbeddedIndex(sqlite, Plan("hnsw"))
+    index = FaissIndex(sqlite, Plan("hnsw"))
     assert index.sync() == "current"
     sqlite.add(rows("gaussian", 10, first=100))
     assert index.sync() == "updated"
@@ -159,11 +159,11 @@ def test_the_file_is_used_only_if_it_is_of_this_stores_past(sqlite: SqliteStore,
     backup = shutil.copy(sqlite.path, tmp_path / "backup")
     with SqliteStore(sqlite.path) as store:
         store.add(rows("gaussian", 50, seed=1, first=50))
-        EmbeddedIndex(store).save()
+        FaissIndex(store).save()
     shutil.copy(backup, sqlite.path)
     with SqliteStore(sqlite.path) as store:  # as many writes as the file knows, but other ones
         store.add(rows("gaussian", 40, seed=2, first=50))
-        index = EmbeddedIndex(store)
+        index = FaissIndex(store)
         assert len(index) == 90
         assert ids_of(index.search(probes, 5)) == exhaustive(store, probes, 5)
 
@@ -171,12 +171,12 @@ def test_the_file_is_used_only_if_it_is_of_this_stores_past(sqlite: SqliteStore,
 @pytest.mark.parametrize("damage", ["truncated", "nonsense", "empty"])
 def test_a_damaged_index_file_is_made_again(sqlite: SqliteStore, damage: str) -> None:
     sqlite.add(rows("gaussian", 50))
-    index = EmbeddedIndex(sqlite)
+    index = FaissIndex(sqlite)
     index.save()
     file, probes = file_of(sqlite.path), embeddings("gaussian", 3, seed=1)
     whole = file.read_bytes()
     file.write_bytes({"truncated": whole[: len(whole) // 2], "nonsense": b"x" * len(whole), "empty": b""}[damage])
-    again = EmbeddedIndex(sqlite)
+    again = FaissIndex(sqlite)
     assert again.search(probes) == index.search(probes)
     again.keep()
     assert len(file.read_bytes()) == len(whole)
@@ -184,15 +184,15 @@ def test_a_damaged_index_file_is_made_again(sqlite: SqliteStore, damage: str) ->
 
 def test_the_file_keeps_the_first_stage_that_was_chosen(sqlite: SqliteStore) -> None:
     sqlite.add(rows("gaussian", 200))
-    EmbeddedIndex(sqlite, Plan("hnsw", links=8)).keep()
-    assert EmbeddedIndex(sqlite).plan == Plan("hnsw", links=8)
-    index = EmbeddedIndex(sqlite, Plan("ivf"))
+    FaissIndex(sqlite, Plan("hnsw", links=8)).keep()
+    assert FaissIndex(sqlite).plan == Plan("hnsw", links=8)
+    index = FaissIndex(sqlite, Plan("ivf"))
     index.keep()
-    assert EmbeddedIndex(sqlite).plan == Plan("ivf")
+    assert FaissIndex(sqlite).plan == Plan("ivf")
 
 
 def test_what_cannot_be_searched_is_refused(sqlite: SqliteStore) -> None:
-    index = EmbeddedIndex(sqlite)
+    index = FaissIndex(sqlite)
     with pytest.raises(ShapeError, match="searched with lists of gaussian embeddings in 4 dimensions"):
         index.search(embeddings("point", 2))
     with pytest.raises(ShapeError, match="in 4 dimensions"):

@@ -13,7 +13,7 @@ from search.recall import recall_of
 
 from hedged.errors import ConfigError, MissingDependencyError, StoreError, ValueRangeError
 from hedged.search import (
-    EmbeddedIndex,
+    FaissIndex,
     Plan,
     PostgresIndex,
     PostgresStore,
@@ -52,7 +52,7 @@ def test_with_an_exact_scan_the_server_finds_the_same_to_the_last_rank(
 ) -> None:
     sqlite, postgres = pair
     probes = embeddings("gaussian", 25, seed=1, dim=20)
-    ours, theirs = EmbeddedIndex(sqlite), PostgresIndex(postgres, exact=True)
+    ours, theirs = FaissIndex(sqlite), PostgresIndex(postgres, exact=True)
     where = [Where("parity", "1")]
     for arguments in ((10, (), None), (10, where, None), (100, (), 1000), (3, (), 5)):
         assert ours.search(probes, *arguments) == theirs.search(probes, *arguments)
@@ -61,8 +61,8 @@ def test_with_an_exact_scan_the_server_finds_the_same_to_the_last_rank(
 def test_recall_of_the_graph_rises_with_ef_search(pair: tuple[SqliteStore, PostgresStore]) -> None:
     sqlite, postgres = pair
     probes = embeddings("gaussian", 25, seed=1, dim=20)
-    wanted = EmbeddedIndex(sqlite).search(probes, 10, candidates=ITEMS)
-    postgres.build_graph()
+    wanted = FaissIndex(sqlite).search(probes, 10, candidates=ITEMS)
+    postgres.build_graph(Plan("hnsw", links=16, ef_construction=64))
     assert postgres.has_graph()
     found = {ef: recall_of(PostgresIndex(postgres, ef_search=ef).search(probes, 10), wanted) for ef in (10, 100, 400)}
     print({ef: round(share, 4) for ef, share in found.items()})

@@ -115,7 +115,7 @@ def test_embeddings_of_another_model_kind_or_dimension_are_refused(make: Make) -
     store, z = make("gaussian"), embeddings("gaussian", 2)
     assert isinstance(z, Gaussian)
     for write in (store.add, store.upsert):
-        with pytest.raises(DataError, match="of the model ffff, those of this store of 0123456789abcdef"):
+        with pytest.raises(DataError, match="built with the model 0123456789abcdef, not with ffff"):
             write(Rows(["a", "b"], z, "ffff"))
         with pytest.raises(ShapeError, match="lists of gaussian embeddings in 4 dimensions"):
             write(Rows(["a", "b"], Point(z.mean), MODEL))

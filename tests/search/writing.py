@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from search.gallery import MODEL, embeddings, header_of
 
-from hedged.search import EmbeddedIndex, Rows, SqliteStore
+from hedged.search import FaissIndex, Rows, SqliteStore
 
 OF_A_BATCH = 25
 STATES = 8  # that a reader sees before it is content
@@ -55,7 +55,7 @@ def look_on(path: Path, tell: Connection) -> None:
     torn: list[str] = []
     looks = 0
     with SqliteStore(path) as store:
-        index, probes = EmbeddedIndex(store), embeddings("gaussian", 2, seed=5)
+        index, probes = FaissIndex(store), embeddings("gaussian", 2, seed=5)
         while len(seen) < STATES and len(torn) < STATES:
             looks += 1
             rows = [(row.metadata["generation"], numbers.tobytes()) for b in store.batches(size=9)

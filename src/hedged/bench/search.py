@@ -11,8 +11,8 @@ import torch
 from hedged.bench.timing import Line, side_by_side
 from hedged.distributions import Gaussian
 from hedged.match import MatchCurve, best_matches
-from hedged.search import EmbeddedIndex, Header, Rows, SqliteStore
-from hedged.search.engines._embedded import import_faiss
+from hedged.search import FaissIndex, Header, Rows, SqliteStore
+from hedged.search.engines._faiss import import_faiss
 
 ITEMS, QUERIES, OF_ONE, DIM, K = 1_000_000, 100, 10, 20, 10
 DECADES = 4  # of the variances, below one
@@ -37,7 +37,7 @@ def lines(quick: bool, items: int = ITEMS) -> Iterator[Line]:
     flat.add(gallery.mean.numpy())
     what = f"top {K} in {items:,}, D = {DIM}, by match probability"
     with tempfile.TemporaryDirectory() as folder, _filled(Path(folder), gallery) as store:
-        index = EmbeddedIndex(store)
+        index = FaissIndex(store)
         found = [[hit.key - 1 for hit in hits] for hits in index.search(probes, K)]
         truth = best_matches(probes, gallery, MatchCurve(), K).items.tolist()
         share = sum(len(set(a) & set(b)) for a, b in zip(found, truth, strict=True)) / (K * QUERIES)

@@ -1,4 +1,4 @@
-from .engines._embedded import EmbeddedIndex as EmbeddedIndex
+from .engines._faiss import FaissIndex as FaissIndex
 from .engines.postgres import PostgresIndex as PostgresIndex
 from .engines.postgres import PostgresStore as PostgresStore
 from .engines.sqlite import SqliteStore as SqliteStore

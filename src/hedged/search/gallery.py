@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, final
 
+from hedged._files import path_text
 from hedged.distributions import Distribution
 from hedged.errors import ShapeError
 from hedged.models import Embedder
@@ -14,11 +14,11 @@ from hedged.search.fusion import Fusion
 from hedged.search.identify import Identified, Identifier, Identities, LogOdds
 from hedged.search.index import Hit, Index, Plan
 from hedged.search.rows import Filter, Header, Rows
-from hedged.search.store import Store, create_store, open_store, refuse_existing
+from hedged.search.store import Closing, Store, create_store, open_store, refuse_existing
 
 
 @final
-class Gallery:
+class Gallery(Closing):
     """Images of one model in a store, to be searched and identified.
 
     Wherever images are taken, so are embeddings of the same model. A gallery is used by one thread.
@@ -168,14 +168,6 @@ class Gallery:
             self._index.keep()
         self._store.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _embedded(self, images: Any) -> Distribution:
         return images if isinstance(images, Distribution) else self._embedder.embed(images)
 
@@ -193,4 +185,4 @@ def _paths(images: Any, number: int) -> list[str] | None:
         return None
     if not all(isinstance(one, str | Path) for one in given):
         return None
-    return [str(path).encode(errors="replace").decode() for path in given]  # a disk may hold any bytes as a name
+    return [path_text(path) for path in given]

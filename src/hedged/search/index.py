@@ -29,6 +29,8 @@ EF_SEARCH = 200  # how far a search in a graph looks around by default
 Kind = Literal["exact", "hnsw", "ivf"]
 Means = NDArray[np.float32]
 Logits = NDArray[np.float64]
+Etas = NDArray[np.float64]
+Places = NDArray[np.int64]  # of rows among the candidates; −1 for none
 
 
 @final
@@ -93,13 +95,13 @@ class Candidates(NamedTuple):
 
     keys: Keys
     packed: Packed
-    chosen: Keys
+    chosen: Places
 
 
 class Ranking(NamedTuple):
     """The best rows of each probe, best first: places in the candidates and log-odds, `(N, k)`; −1 and −∞ for none."""
 
-    places: Keys
+    places: Places
     logits: Logits
 
 
@@ -162,7 +164,7 @@ class Index(ABC):
         if not header.fits(probes):
             raise ShapeError(
                 f"{self.store.name} is searched with lists of {header.kind} embeddings in {header.dim} dimensions, "
-                f"got {probes!r}"
+                f"got {probes!r}: embed the probes with the model of the store"
             )
         if k < 1 or (candidates is not None and candidates < 1):
             raise ValueRangeError(f"k and candidates must be at least 1, got k={k} and candidates={candidates}")
@@ -205,6 +207,20 @@ class ScanIndex(Index):
         return Candidates(keys, packed, np.broadcast_to(np.arange(len(keys)), (len(means), len(keys))))
 
 
+def checked_ef_search(ef_search: int | None) -> int:
+    """How far a search in a graph looks around: what was asked for, if it is at least 1, or the default.
+
+    Args:
+        ef_search: What was asked for; None: the default.
+
+    >>> checked_ef_search(None), checked_ef_search(400)
+    (200, 400)
+    """
+    if ef_search is not None and ef_search < 1:
+        raise ValueRangeError(f"ef_search must be at least 1, got {ef_search}")
+    return EF_SEARCH if ef_search is None else ef_search
+
+
 def rank(probes: Distribution, header: Header, found: Candidates, k: int) -> Ranking:
     """The k candidates of highest p(m | probe, row) for each probe; among equals the one added first.
 
@@ -225,7 +241,7 @@ def rank(probes: Distribution, header: Header, found: Candidates, k: int) -> Ran
     return Ranking(np.take_along_axis(chosen, best, axis=1), np.take_along_axis(logits, best, axis=1))
 
 
-def uncertainties(header: Header, packed: Packed) -> Logits:
+def uncertainties(header: Header, packed: Packed) -> Etas:
     """η = 1 − p(m | x, x) of packed embeddings, `(n,)`, in double precision.
 
     Args:
@@ -234,11 +250,11 @@ def uncertainties(header: Header, packed: Packed) -> Logits:
     """
     import torch
 
-    eta: Logits = header.match_model.self_mismatch(header.unpack(packed).to(torch.float64)).numpy()
+    eta: Etas = header.match_model.self_mismatch(header.unpack(packed).to(torch.float64)).numpy()
     return eta
 
 
-def _best(logits: Logits, keys: Keys, k: int) -> Keys:
+def _best(logits: Logits, keys: Keys, k: int) -> Places:
     """Columns of the k highest of each row, the lower key first among equals."""
     if logits.shape[1] > 4 * k:  # sorting is slow: first leave out what is below the k-th
         least = -np.partition(-logits, k - 1, axis=1)[:, k - 1 : k]
@@ -249,7 +265,7 @@ def _best(logits: Logits, keys: Keys, k: int) -> Keys:
     return np.array(best, dtype=np.int64).reshape(len(logits), -1)
 
 
-def without_repeats(chosen: Keys) -> Keys:
+def without_repeats(chosen: Places) -> Places:
     """Each place once in a row, −1 instead of the others: a mixture is found by each of its components.
 
     Args:

@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, final
 
 import numpy as np
@@ -91,6 +92,7 @@ def as_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
+@final
 @dataclass(frozen=True)
 class Header:
     """What all embeddings of a store have in common: the model that made them, their kind, how they are matched.
@@ -160,7 +162,7 @@ class Header:
         """The header as a store keeps it, ready for JSON."""
         return asdict(self)
 
-    @property
+    @cached_property
     def match_model(self) -> MatchModel:
         """When two embeddings of the store match."""
         from hedged.match import MatchModel
@@ -195,9 +197,8 @@ class Header:
         """
         if fingerprint != self.fingerprint:
             raise DataError(
-                f"these embeddings are of the model {fingerprint}, those of this store of {self.fingerprint}: "
-                "embeddings of two models cannot be compared. Use the model that the store was built with, or build a "
-                "new store"
+                f"this store was built with the model {self.fingerprint}, not with {fingerprint}: embeddings of two "
+                "models cannot be compared. Use the model that the store was built with, or build a new store"
             )
 
     def fits(self, z: Distribution) -> bool:

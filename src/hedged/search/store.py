@@ -23,7 +23,25 @@ if TYPE_CHECKING:
 ROWS_PER_BATCH = 4096  # read at a time
 
 
-class Store(ABC):
+class Closing(ABC):
+    """Something that holds a file or a connection: `with` closes it."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the file or the connection."""
+
+    @final
+    def __enter__(self) -> Self:
+        return self
+
+    @final
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Store(Closing):
     """Embeddings of one model with ids, labels and metadata, on a disk or a server.
 
     When a method that writes returns, what it wrote is on disk, all of it; if it raises, nothing of it is. Rows have
@@ -85,8 +103,9 @@ class Store(ABC):
             plan: How candidates are found; None: as it was chosen before, else by comparing all means.
             ef_search: How far a search in a graph looks around; None: the default of `hedged.search.index.EF_SEARCH`.
         """
-        from hedged.search.index import ScanIndex
+        from hedged.search.index import ScanIndex, checked_ef_search
 
+        checked_ef_search(ef_search)  # a scan has no graph, but refuses what every other index refuses
         return ScanIndex(self, plan)
 
     @final
@@ -186,18 +205,6 @@ class Store(ABC):
             if key not in OWN_KEYS and not self._has_key(key):
                 known = ", ".join([*self.metadata_keys(), "label", "id"])
                 raise ConfigError(f"no row of {self.name} has the key {key!r}: filter by one of {known}")
-
-    @abstractmethod
-    def close(self) -> None:
-        """Let go of the file or the connection."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @abstractmethod
     def _write(self, rows: Rows, replace: bool) -> None:

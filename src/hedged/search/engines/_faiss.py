@@ -1,6 +1,6 @@
 """The index of an SQLite store: FAISS over the means in memory, derived from the store and never ahead of it.
 
-`EmbeddedIndex` follows the store, `FirstStage` is FAISS, and the index file saves the time to build it.
+`FaissIndex` follows the store, `FirstStage` is FAISS, and the index file saves the time to build it.
 
 Measured on a million Gaussians (docs/search.md), the plain means find more of the best matches than means with √tr Σ
 beside them, so the means are what FAISS searches.
@@ -24,7 +24,7 @@ from hedged._files import write_atomically
 from hedged._parallel import share
 from hedged.errors import HedgedError, MissingDependencyError, RunError
 from hedged.search.engines.sqlite import SqliteStore, State
-from hedged.search.index import EF_SEARCH, Candidates, Index, Means, Plan
+from hedged.search.index import Candidates, Index, Means, Places, Plan, checked_ef_search
 from hedged.search.rows import Filter, Header, Keys, Packed
 
 MAX_REMOVED = {"exact": 0.0, "hnsw": 0.2, "ivf": 0.2}  # share of removed rows before a first stage is rebuilt
@@ -38,7 +38,7 @@ Synced = Literal["current", "updated", "rebuilt"]
 
 
 @final
-class EmbeddedIndex(Index):
+class FaissIndex(Index):
     """Search in an SQLite store. Every search begins with `sync`, which takes in what was written since the last.
 
     The file beside the store, its name with .index added, only saves time: without it, or if it does not descend from
@@ -51,7 +51,7 @@ class EmbeddedIndex(Index):
     """
 
     def __init__(self, store: SqliteStore, plan: Plan | None = None, ef_search: int | None = None) -> None:
-        self._store, self._ef_search = store, EF_SEARCH if ef_search is None else ef_search
+        self._store, self._ef_search = store, checked_ef_search(ef_search)
         kept = read_index_file(file_of(store.path), store.header)
         self._is_kept = kept is not None and plan in (None, kept.plan) and store.has_been(kept.state)
         self._changed = 0
@@ -115,7 +115,7 @@ class EmbeddedIndex(Index):
             chosen = self._nearest(means, count, None if passing == len(allowed) else allowed)
         return Candidates(self._keys, self._packed, chosen)
 
-    def _nearest(self, means: Means, count: int, allowed: NDArray[np.bool_] | None) -> Keys:
+    def _nearest(self, means: Means, count: int, allowed: NDArray[np.bool_] | None) -> Places:
         """Places of the rows nearest to any component of each probe, by any component of theirs."""
         components = self._store.header.components
         passing = None if allowed is None else np.repeat(allowed, components)
@@ -188,7 +188,7 @@ class FirstStage:
         """
         self._index.add(np.ascontiguousarray(vectors))
 
-    def nearest(self, probes: Means, count: int, allowed: NDArray[np.bool_] | None, ef_search: int) -> Keys:
+    def nearest(self, probes: Means, count: int, allowed: NDArray[np.bool_] | None, ef_search: int) -> Places:
         """Positions of the vectors nearest to each probe, `(N, count)`; −1 where there are no more.
 
         Args:
@@ -202,10 +202,10 @@ class FirstStage:
         probes, count = np.ascontiguousarray(probes), min(count, self._index.ntotal)
         if self._plan.kind == "exact" and allowed is None and len(probes) < torch.get_num_threads():
             return self._by_ranges(probes, count)
-        found: Keys = self._index.search(probes, count, params=self._parameters(max(ef_search, count), allowed))[1]
+        found: Places = self._index.search(probes, count, params=self._parameters(max(ef_search, count), allowed))[1]
         return found
 
-    def _by_ranges(self, probes: Means, count: int) -> Keys:
+    def _by_ranges(self, probes: Means, count: int) -> Places:
         """The same for a few probes, with the vectors divided among threads: FAISS divides only the probes."""
         faiss, parts = import_faiss(), []
 
@@ -220,7 +220,7 @@ class FirstStage:
 
         share(search, self._index.ntotal, VECTORS_PER_THREAD)
         distances, found = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
-        nearest: Keys = np.argpartition(distances, count - 1, axis=1)[:, :count]
+        nearest: Places = np.argpartition(distances, count - 1, axis=1)[:, :count]
         return np.take_along_axis(found, nearest, axis=1)
 
     def _parameters(self, ef_search: int, allowed: NDArray[np.bool_] | None) -> Any:

@@ -19,6 +19,7 @@ from hedged.errors import DataError, StoreError
 from hedged.search.rows import FLOAT, OWN_KEYS, Batch, Described, Filter, Header, Keys, Packed, Rows, as_text
 from hedged.search.store import ROWS_PER_BATCH, Store
 
+VERSION, READABLE = 2, (1, 2)  # of the tables; version 1 had a column for each value of the header
 MAX_VALUE = 256  # characters of a value that are kept as they are; longer ones are looked up by their hash
 
 
@@ -161,6 +162,20 @@ def tags(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """
     for key, value in metadata.items():
         yield key, _short(as_text(value))
+
+
+def check_version(version: object, name: str) -> None:
+    """Refuse a store whose tables this version of hedged cannot read.
+
+    Args:
+        version: That the store states.
+        name: Of the store, for messages.
+    """
+    if version not in READABLE:
+        raise StoreError(
+            f"{name} is of version {version}, this version of hedged reads versions "
+            f"{' and '.join(map(str, READABLE))}: use the version that wrote it, or build the store again"
+        )
 
 
 def read_header(columns: Mapping[str, Any], name: str) -> Header:

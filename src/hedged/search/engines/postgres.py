@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 import numpy as np
 
-from hedged.errors import ConfigError, MissingDependencyError, StoreError, ValueRangeError
+from hedged.errors import ConfigError, MissingDependencyError, StoreError
 from hedged.search.engines import _sql
-from hedged.search.engines._sql import SqlStore, condition, keys_of, tags
-from hedged.search.index import EF_SEARCH, Candidates, Index, Means, Plan
+from hedged.search.engines._sql import VERSION, SqlStore, check_version, condition, keys_of, tags
+from hedged.search.index import Candidates, Index, Means, Plan, checked_ef_search
 from hedged.search.rows import Filter, Header, Keys, Packed, Rows, as_json
 
 if TYPE_CHECKING:
     import psycopg
 
-VERSION, READABLE = 2, (1, 2)  # of the tables below; version 1 had a column for each value of the header
 TIMEOUT_SECONDS = 10  # to wait for a server
 DEFAULT_NAME = "hedged"  # of a store whose address has none
 GRAPH = "component_mean"  # the name of the HNSW graph in the database
@@ -84,7 +83,7 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
         if plan and plan.kind == "ivf":
             raise ConfigError("a server has no first stage ivf: choose exact or hnsw")
         if plan and plan.kind == "hnsw":
-            self.build_graph(plan.links, plan.ef_construction)
+            self.build_graph(plan)
         return PostgresIndex(self, ef_search, exact=plan is not None and plan.kind == "exact")
 
     @property
@@ -147,16 +146,15 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
         with self._writing():
             return len(self._all("DELETE FROM item WHERE id = ANY(?) RETURNING key", list(ids)))
 
-    def build_graph(self, links: int = 16, ef_construction: int = 64) -> None:
+    def build_graph(self, plan: Plan) -> None:
         """Build an HNSW graph over the means, so that a search need not look at all of them; it replaces any other.
 
         Args:
-            links: Of the graph, for each vector.
-            ef_construction: How far the graph looks around for them.
+            plan: Its `links` and `ef_construction` are those of the graph.
         """
         with self._writing():
             self._connection.execute(f"DROP INDEX IF EXISTS {GRAPH}")
-            options = f"m = {int(links)}, ef_construction = {int(ef_construction)}"
+            options = f"m = {int(plan.links)}, ef_construction = {int(plan.ef_construction)}"
             self._connection.execute(
                 f"CREATE INDEX {GRAPH} ON component USING hnsw (mean vector_l2_ops) WITH ({options})"
             )
@@ -233,10 +231,7 @@ class PostgresIndex(Index):
     """
 
     def __init__(self, store: PostgresStore, ef_search: int | None = None, exact: bool = False) -> None:
-        ef_search = EF_SEARCH if ef_search is None else ef_search
-        if ef_search < 1:
-            raise ValueRangeError(f"ef_search must be at least 1, got {ef_search}")
-        self._store, self._ef_search, self._is_exact = store, ef_search, exact
+        self._store, self._ef_search, self._is_exact = store, checked_ef_search(ef_search), exact
 
     @property
     def store(self) -> PostgresStore:
@@ -365,12 +360,7 @@ def read_header(connection: psycopg.Connection[Any], address: Address) -> Header
         cursor = connection.execute("SELECT * FROM store")
         names = [column.name for column in cursor.description or ()]
         columns = dict(zip(names, cursor.fetchone() or (), strict=False))
-    version = columns.get("version")
-    if version not in READABLE:
-        raise StoreError(
-            f"{address} is of version {version}, this version of hedged reads versions "
-            f"{' and '.join(map(str, READABLE))}: use the version that wrote it, or build the store again"
-        )
+    check_version(columns.get("version"), str(address))
     return _sql.read_header(columns, str(address))
 
 

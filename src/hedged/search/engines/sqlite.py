@@ -17,16 +17,15 @@ from urllib.parse import quote
 
 from hedged._files import write_atomically
 from hedged.errors import StoreError
-from hedged.search.engines._sql import SqlStore, keys_of, read_header, tags
+from hedged.search.engines._sql import VERSION, SqlStore, check_version, keys_of, read_header, tags
 from hedged.search.rows import Header, Keys, Packed, Rows, as_json
 from hedged.search.store import ROWS_PER_BATCH
 
 if TYPE_CHECKING:
-    from hedged.search.engines._embedded import EmbeddedIndex
+    from hedged.search.engines._faiss import FaissIndex
     from hedged.search.index import Plan
 
 APPLICATION = 0x68656467  # "hedg", in the header of the file
-VERSION, READABLE = 2, (1, 2)  # of the tables below; version 1 had a column for each value of the header
 TIMEOUT_SECONDS = 30.0  # to wait for another writer
 SCHEMA = """
 CREATE TABLE store (uuid TEXT NOT NULL, header TEXT NOT NULL);
@@ -91,16 +90,16 @@ class SqliteStore(SqlStore, scheme=""):
         if Path(location).exists():
             raise StoreError(f"{location} exists already: add to it with `hedged index add`, or choose another file")
 
-    def index(self, plan: Plan | None = None, ef_search: int | None = None) -> EmbeddedIndex:
+    def index(self, plan: Plan | None = None, ef_search: int | None = None) -> FaissIndex:
         """FAISS over the means in memory, kept in a file beside the store.
 
         Args:
             plan: How candidates are found; None: as in the file, else by comparing all means.
             ef_search: How far a search in a graph looks around; None: the default.
         """
-        from hedged.search.engines._embedded import EmbeddedIndex
+        from hedged.search.engines._faiss import FaissIndex
 
-        return EmbeddedIndex(self, plan, ef_search)
+        return FaissIndex(self, plan, ef_search)
 
     @property
     def name(self) -> str:
@@ -293,11 +292,7 @@ def _check_kind(path: Path, connection: sqlite3.Connection) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION:
         raise StoreError(f"{path} is not a store of hedged: give a file that `hedged index build` has made")
-    if version not in READABLE:
-        raise StoreError(
-            f"{path} is of version {version}, this version of hedged reads versions "
-            f"{' and '.join(map(str, READABLE))}: use the version that wrote it, or build the store again"
-        )
+    check_version(version, str(path))
 
 
 def _refuse_truncated(path: Path) -> None:
