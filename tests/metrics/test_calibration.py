@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 
 from hedged.errors import DataError, ShapeError, ValueRangeError
-from hedged.metrics import brier_score, expected_calibration_error, negative_log_likelihood, reliability
+from hedged.metrics import brier_score, negative_log_likelihood, reliability
 
 levels = st.sampled_from([0.1, 0.25, 0.5, 0.9])
 predictions = st.lists(st.tuples(levels, st.booleans(), st.integers(1, 3)), min_size=4, max_size=12)
@@ -31,8 +32,12 @@ def slow_ece(probabilities: list[float], matches: list[bool], bins: int) -> floa
 def test_ece_of_different_predictions_is_the_obvious_one(values: set[float], matches: list[bool]) -> None:
     probabilities = list(values)
     for bins in (1, 3, 4, 12):
-        got = expected_calibration_error(probabilities, matches, bins)
+        got = reliability(probabilities, matches, bins).ece
         assert got == pytest.approx(slow_ece(probabilities, matches, bins), abs=1e-9)
+
+
+def ece_of_three_bins(p: ArrayLike, matches: ArrayLike, weights: ArrayLike | None = None) -> float:
+    return reliability(p, matches, 3, weights).ece
 
 
 @given(predictions)
@@ -40,13 +45,12 @@ def test_neither_order_nor_the_way_of_counting_matters(rows: list[tuple[float, b
     p, matches, times = zip(*rows, strict=True)
     order = np.random.default_rng(0).permutation(len(rows))
     repeated = np.repeat(np.arange(len(rows)), times)
-    for metric in (expected_calibration_error, brier_score, negative_log_likelihood):
-        bins = {"bins": 3} if metric is expected_calibration_error else {}
-        weighted = metric(p, matches, weights=times, **bins)
-        assert metric(np.take(p, order), np.take(matches, order), weights=np.take(times, order), **bins) == (
+    for metric in (ece_of_three_bins, brier_score, negative_log_likelihood):
+        weighted = metric(p, matches, weights=times)
+        assert metric(np.take(p, order), np.take(matches, order), weights=np.take(times, order)) == (
             pytest.approx(weighted)
         )
-        assert metric(np.take(p, repeated), np.take(matches, repeated), **bins) == pytest.approx(weighted)
+        assert metric(np.take(p, repeated), np.take(matches, repeated)) == pytest.approx(weighted)
 
 
 @given(predictions)
@@ -62,14 +66,14 @@ def test_a_wrong_certainty_is_infinitely_unlikely() -> None:
     assert negative_log_likelihood([1.0, 0.0], [True, False]) == 0
 
 
-def test_probabilities_that_come_true_have_no_error() -> None:
+def test_calibrated_probabilities_have_no_error() -> None:
     rng = np.random.default_rng(0)
     p = rng.random(200_000)
     found = reliability(p, rng.random(200_000) < p)
     assert found.ece < 0.005
     assert found.mass.sum() == pytest.approx(1)
     assert (np.diff(found.predicted) > 0).all()
-    assert expected_calibration_error(p**3, rng.random(200_000) < p) == pytest.approx(1 / 4, abs=0.01)
+    assert reliability(p**3, rng.random(200_000) < p).ece == pytest.approx(1 / 4, abs=0.01)
 
 
 def test_bad_input_is_named() -> None:

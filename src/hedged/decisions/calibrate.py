@@ -20,8 +20,11 @@ NEVER = AbstainByRate(0.0)
 class Aims:
     """What is asked of the decisions.
 
-    Without a `false_match_rate` pairs are accepted where a match is the likelier, or as the costs say. `base_rate` is
-    the share of pairs that match where the decisions are made.
+    Args:
+        false_match_rate: Share of non-matches that may be accepted; None: accept where a match is more likely than
+            not, or as the costs say.
+        abstention: When to abstain.
+        base_rate: Share of pairs that match where the decisions are made.
     """
 
     false_match_rate: float | None = 0.01
@@ -29,7 +32,7 @@ class Aims:
     base_rate: float = 0.5
 
     def __post_init__(self) -> None:
-        """Refuse a base rate that is none."""
+        """Refuse a base rate outside (0, 1)."""
         base_rate_shift(self.base_rate)
 
 
@@ -39,7 +42,16 @@ AIMS = Aims()
 @final
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What was found: the decider to use, and the evidence for it. `outcome` is on the pairs it was found on."""
+    """What was found: the decider to use, and the evidence for it.
+
+    Args:
+        decider: Calibrator and policy, ready to use.
+        choice: How the calibrator was chosen.
+        threshold: For the false-match rate, if one was asked for.
+        outcome: Of the policy on `pairs`.
+        pairs: The pairs that all this was found on.
+        aims: What was asked for.
+    """
 
     decider: Decider
     choice: Choice
@@ -72,9 +84,9 @@ def calibrate(pairs: ScoredPairs, fingerprint: str, aims: Aims = AIMS, seed: int
 
     Args:
         pairs: Scored pairs of identities that the model was not trained on, or of images that it was not.
-        fingerprint: That of the model that scored them.
+        fingerprint: Of the model that scored them, `Embedder.fingerprint()`.
         aims: The base rate, the false-match rate and when to abstain.
-        seed: Draws the folds of identities and the bootstrap.
+        seed: For the folds of identities and the bootstrap.
     """
     choice = choose(pairs, seed=seed)
     threshold = None

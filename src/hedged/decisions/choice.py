@@ -16,13 +16,22 @@ from hedged.metrics import Reliability, brier_score, negative_log_likelihood, re
 
 KINDS: tuple[type[Calibrator], ...] = (Temperature, Isotonic)
 FOLDS, BINS = 5, 15
-ENDS = (1e-12, 1 - 1e-12)  # of probabilities of the model itself, so that a wrong certainty costs much but not all
+CLIP = (
+    1e-12,
+    1 - 1e-12,
+)  # of probabilities, so that the NLL of a wrong certainty is large but finite
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Quality:
-    """How far match probabilities are from coming true, on pairs of which half match."""
+    """How well match probabilities are calibrated, on pairs of which half match.
+
+    Args:
+        reliability: Predicted and observed share of matches.
+        brier: Brier score.
+        nll: Negative log-likelihood.
+    """
 
     reliability: Reliability
     brier: float
@@ -35,7 +44,12 @@ class Quality:
 
 
 class Trial(NamedTuple):
-    """What a kind of calibrator came to on identities that it was not fitted on."""
+    """A kind of calibrator, and how well it did.
+
+    Args:
+        kind: The kind.
+        quality: On identities that it was not fitted on.
+    """
 
     kind: type[Calibrator]
     quality: Quality
@@ -44,7 +58,13 @@ class Trial(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The calibrator, fitted on all pairs; the quality before, and of each kind on identities held out in turn."""
+    """The calibrator that did best.
+
+    Args:
+        calibrator: Fitted on all pairs.
+        before: Quality without a calibrator.
+        trials: Quality of each kind, on identities held out in turn.
+    """
 
     calibrator: Calibrator
     before: Quality
@@ -57,8 +77,14 @@ class Choice:
 
 
 def quality(log_odds: Floats, pairs: ScoredPairs, bins: int = BINS) -> Quality:
-    """ECE, Brier score and NLL of log-odds, `(n,)`, matches and non-matches weighing the same."""
-    p, matches, weights = np.clip(expit(log_odds), *ENDS), pairs.matches, pairs.weights
+    """ECE, Brier score and NLL of log-odds, matches and non-matches weighing the same.
+
+    Args:
+        log_odds: Of a match, `(n,)`.
+        pairs: The pairs that they are of.
+        bins: Of the reliability diagram.
+    """
+    p, matches, weights = np.clip(expit(log_odds), *CLIP), pairs.matches, pairs.weights
     return Quality(
         reliability(p, matches, bins, weights),
         brier_score(p, matches, weights),
@@ -69,8 +95,13 @@ def quality(log_odds: Floats, pairs: ScoredPairs, bins: int = BINS) -> Quality:
 def choose(pairs: ScoredPairs, kinds: Sequence[type[Calibrator]] = KINDS, seed: int = 0) -> Choice:
     """The kind of lowest NLL when each fold of the identities is predicted from the others, then fitted on all.
 
-    A pair counts in a fold if both of its identities are there, and is fitted on if neither is: what was learnt of an
-    identity is never tried on it.
+    A pair counts in a fold if both of its identities are there, and is fitted on if neither is: no identity is both
+    fitted and tested on.
+
+    Args:
+        pairs: Scored pairs.
+        kinds: The kinds of calibrator to try.
+        seed: For the folds.
     """
     pairs.require_enough()
     fold = folds(pairs, FOLDS, seed)

@@ -1,4 +1,4 @@
-"""Labelled pairs to decide from: how strongly the model takes each for a match, and which identities it is of."""
+"""Labelled pairs to calibrate on: the model's log-odds of a match, and which identities each pair is of."""
 
 from __future__ import annotations
 
@@ -20,9 +20,13 @@ LEAST_IDENTITIES = 10  # two for each fold of a cross-fit, and enough for resamp
 @final
 @dataclass(frozen=True, eq=False)
 class ScoredPairs:
-    """Pair k has the log-odds `logit[k]` of a match and is of the identities `first[k]` and `second[k]`: all (n,).
+    """Pairs with their scores and identities; a pair whose two identities are the same is a match.
 
-    It is a match if the two identities are one. Identities are numbered from 0 to `identities` − 1.
+    Args:
+        logit: The model's log-odds of a match, `(n,)`.
+        first: Number of the first identity of each pair, `(n,)`, from 0 to `identities` − 1.
+        second: Number of the second, `(n,)`.
+        identities: How many identities there are.
 
     >>> pairs = ScoredPairs.of([2.0, -1.0, 0.5], ["ann", "ann", "bob"], ["ann", "bob", "bob"])
     >>> pairs.matches, pairs.identities
@@ -36,7 +40,13 @@ class ScoredPairs:
 
     @classmethod
     def of(cls, logit: ArrayLike, first: ArrayLike, second: ArrayLike) -> Self:
-        """From scores and the names of the identities on both sides, whatever these are."""
+        """From scores and the names of the identities on both sides.
+
+        Args:
+            logit: The model's log-odds of a match, `(n,)`.
+            first: Name of the first identity of each pair, `(n,)`: text or numbers.
+            second: Name of the second, `(n,)`.
+        """
         scores = np.asarray(logit, dtype=np.float64)
         left, right = np.asarray(first), np.asarray(second)
         if scores.ndim != 1 or not scores.shape == left.shape == right.shape:
@@ -67,11 +77,19 @@ class ScoredPairs:
         return weights
 
     def within(self, chosen: Flags) -> ScoredPairs:
-        """The pairs of which both identities are chosen, a flag an identity; identities keep their numbers."""
+        """The pairs of which both identities are chosen; identities keep their numbers.
+
+        Args:
+            chosen: Whether each identity is chosen, `(identities,)`.
+        """
         return self._rows(chosen[self.first] & chosen[self.second])
 
     def of_kind(self, matching: bool) -> ScoredPairs:
-        """The pairs that match, or those that do not."""
+        """The pairs that match, or those that do not.
+
+        Args:
+            matching: Which of the two.
+        """
         return self._rows(self.matches == matching)
 
     def _rows(self, kept: Flags) -> ScoredPairs:
@@ -88,7 +106,13 @@ class ScoredPairs:
 
 
 def folds(pairs: ScoredPairs, count: int, seed: int = 0) -> Ints:
-    """A fold for each identity, 0 … count − 1, of equal size give or take one, at random: (identities,)."""
+    """A random fold for each identity, 0 … count − 1, of sizes that differ by at most one: `(identities,)`.
+
+    Args:
+        pairs: Of the identities.
+        count: How many folds.
+        seed: The seed.
+    """
     order = np.random.default_rng(seed).permutation(pairs.identities)
     fold = np.empty(pairs.identities, dtype=np.intp)
     fold[order] = np.arange(pairs.identities) % count
@@ -99,6 +123,11 @@ def identities_of_list(first: ArrayLike, second: ArrayLike, same: ArrayLike) -> 
     """The identities behind a list of pairs of items of which only "the same" or "not the same" is known.
 
     Items that a chain of matches joins are of one identity; every other item is an identity of its own.
+
+    Args:
+        first: Name of the first item of each pair, `(n,)`.
+        second: Name of the second, `(n,)`.
+        same: Whether the two match, `(n,)`.
 
     >>> identities_of_list(["a", "b", "c"], ["b", "c", "d"], [True, True, False])
     (array([0, 0, 0]), array([0, 0, 1]))

@@ -28,6 +28,10 @@ class Verdict(StrEnum):
 class Policy:
     """Reject below one score, accept from another on, abstain between them; scores are the model's log-odds.
 
+    Args:
+        reject_below: Pairs with a lower score are rejected.
+        accept_from: Pairs with at least this score are accepted.
+
     >>> [Policy(reject_below=-1.0, accept_from=2.0).verdict(x).value for x in (-3.0, 0.0, 2.0)]
     ['reject', 'abstain', 'accept']
     """
@@ -44,17 +48,30 @@ class Policy:
             )
 
     def verdict(self, score: float) -> Verdict:
+        """What to do about a pair.
+
+        Args:
+            score: Its log-odds.
+        """
         if score >= self.accept_from:
             return Verdict.ACCEPT
         return Verdict.REJECT if score < self.reject_below else Verdict.ABSTAIN
 
     def accepts(self, scores: Floats) -> Flags:
-        """Which scores are accepted, of their shape."""
+        """Which scores are accepted, in their shape.
+
+        Args:
+            scores: Log-odds, of any shape.
+        """
         accepted: Flags = scores >= self.accept_from
         return accepted
 
     def abstains(self, scores: Floats) -> Flags:
-        """Which scores are left undecided, of their shape."""
+        """Which scores are left undecided, in their shape.
+
+        Args:
+            scores: Log-odds, of any shape.
+        """
         undecided: Flags = (scores >= self.reject_below) & (scores < self.accept_from)
         return undecided
 
@@ -86,16 +103,19 @@ class Abstention(ABC):
 @final
 @dataclass(frozen=True)
 class AbstainByRate(Abstention):
-    """Abstain on the share `rate` of pairs whose decision is most likely to be wrong; 0 is never to abstain.
+    """Abstain on the share `rate` of pairs whose decision is most likely to be wrong; with 0, never.
 
     A pair of match probability p is accepted at the risk 1 − p and rejected at the risk p. Both risks grow towards the
     threshold, so what is left out lies around it, or on one side of it if the threshold is far from p = ½.
+
+    Args:
+        rate: Share of pairs to leave undecided, in [0, 1).
     """
 
     rate: float
 
     def __post_init__(self) -> None:
-        """Refuse what is no share."""
+        """Refuse a rate outside [0, 1)."""
         if not 0 <= self.rate < 1:
             raise ValueRangeError(f"the share of pairs to abstain on lies in [0, 1), got {self.rate:g}")
 
@@ -123,6 +143,11 @@ class AbstainByCosts(Abstention):
 
     A pair of match probability p costs (1 − p) · `false_match` if accepted, p · `false_non_match` if rejected, and
     `abstention` if neither (Chow's rule).
+
+    Args:
+        false_match: Cost of accepting a pair that does not match.
+        false_non_match: Cost of rejecting a pair that matches.
+        abstention: Cost of leaving a pair undecided.
     """
 
     false_match: float
@@ -130,7 +155,7 @@ class AbstainByCosts(Abstention):
     abstention: float
 
     def __post_init__(self) -> None:
-        """Refuse costs that are none."""
+        """Refuse costs that are not positive."""
         costs = (self.false_match, self.false_non_match, self.abstention)
         if not all(0 < cost < np.inf for cost in costs):
             raise ValueRangeError(
@@ -138,7 +163,7 @@ class AbstainByCosts(Abstention):
             )
 
     def threshold(self, calibrator: Calibrator, base_rate: float) -> float:
-        return -np.inf  # the costs say
+        return -np.inf  # the costs alone decide
 
     def policy(self, pairs: ScoredPairs, calibrator: Calibrator, base_rate: float, threshold: float) -> Policy:
         even = self.false_match / (self.false_match + self.false_non_match)  # accepting and rejecting cost the same
@@ -150,17 +175,31 @@ class AbstainByCosts(Abstention):
 
 
 class Outcome(NamedTuple):
-    """What a policy does to pairs, of which a share of `base_rate` matches."""
+    """What a policy does to pairs.
+
+    Args:
+        base_rate: Share of the pairs that match.
+        abstained: Share of all pairs that are left undecided.
+        error: Share of the decided pairs that are decided wrongly.
+        false_match_rate: Share of the non-matches that are accepted.
+        false_non_match_rate: Share of the matches that are rejected.
+    """
 
     base_rate: float
-    abstained: float  # share of all pairs
-    error: float  # share of the decided pairs that are decided wrongly
-    false_match_rate: float  # share of the non-matches that are accepted
-    false_non_match_rate: float  # share of the matches that are rejected
+    abstained: float
+    error: float
+    false_match_rate: float
+    false_non_match_rate: float
 
 
 def outcome(policy: Policy, pairs: ScoredPairs, base_rate: float) -> Outcome:
-    """Measure a policy on labelled pairs."""
+    """Measure a policy on labelled pairs.
+
+    Args:
+        policy: The policy.
+        pairs: The pairs.
+        base_rate: Share of pairs that match where it is used.
+    """
     weights, matches = at_base_rate(pairs, base_rate), pairs.matches
     accepted, undecided = policy.accepts(pairs.logit), policy.abstains(pairs.logit)
     wrong = ~undecided & (accepted != matches)
@@ -175,5 +214,10 @@ def outcome(policy: Policy, pairs: ScoredPairs, base_rate: float) -> Outcome:
 
 
 def at_base_rate(pairs: ScoredPairs, base_rate: float) -> Floats:
-    """A weight for each pair, (n,), so that matches weigh `base_rate` together and all pairs one."""
+    """A weight for each pair, `(n,)`, so that all matches together weigh `base_rate`, and all pairs one.
+
+    Args:
+        pairs: The pairs.
+        base_rate: Share of pairs that match where they are used.
+    """
     return 2 * pairs.weights * np.where(pairs.matches, base_rate, 1 - base_rate)

@@ -21,7 +21,13 @@ LEVEL, REPETITIONS = 0.95, 1_000
 
 
 class Interval(NamedTuple):
-    """From `low` to `high`, with the chance `level`."""
+    """An interval.
+
+    Args:
+        low: Where it begins.
+        high: Where it ends.
+        level: The probability that the value lies in it.
+    """
 
     low: float
     high: float
@@ -34,10 +40,16 @@ class Interval(NamedTuple):
 @final
 @dataclass(frozen=True)
 class FalseMatchThreshold:
-    """Accept from the log-odds `score` on: on the pairs at hand at most a share `target` of non-matches gets through.
+    """A threshold at which at most a share `target` of the non-matches is accepted, on the pairs it was found on.
 
-    `rates` is where the false-match rate lies when it is measured on `identities` other identities; `misses` is the
-    share of matches that are not accepted, and `miss_rates` where that lies.
+    Args:
+        score: Pairs with at least these log-odds are accepted.
+        target: The false-match rate that was asked for.
+        rate: The false-match rate on the pairs it was found on.
+        rates: Where the false-match rate will lie when it is measured on other identities.
+        misses: The share of matches that are not accepted.
+        miss_rates: Where that share will lie on other identities.
+        identities: How many other identities the intervals are for.
     """
 
     score: float
@@ -59,7 +71,13 @@ def false_match_threshold(
 ) -> FalseMatchThreshold:
     """The least threshold at which P(accept | no match) ≤ `target` on these pairs, with predictive intervals.
 
-    The intervals are for a measurement on `identities` other identities: as many as there are here if not given.
+    Args:
+        pairs: Scored pairs.
+        target: The false-match rate.
+        level: The probability that an interval holds what is measured later.
+        repetitions: Of the bootstrap.
+        identities: How many other identities the intervals are for; None: as many as in `pairs`.
+        seed: For the bootstrap.
     """
     pairs.require_enough()
     others, matches = (_Ranked.of(pairs.of_kind(matching)) for matching in (False, True))

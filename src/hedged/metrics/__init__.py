@@ -5,7 +5,6 @@ They never see a model: callers pass scores, uncertainties and labels.
 
 from hedged.metrics.calibration import Reliability as Reliability
 from hedged.metrics.calibration import brier_score as brier_score
-from hedged.metrics.calibration import expected_calibration_error as expected_calibration_error
 from hedged.metrics.calibration import negative_log_likelihood as negative_log_likelihood
 from hedged.metrics.calibration import reliability as reliability
 from hedged.metrics.identification import Vote as Vote

@@ -1,4 +1,4 @@
-"""Calibration: is a match probability of 0.8 right eight times in ten? Probabilities against what came true."""
+"""Calibration: is a match probability of 0.8 right eight times in ten? Predicted against observed matches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ from hedged.metrics._arrays import BoolArray, FloatArray, check_at_least, check_
 @final
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Bins of equal mass, least probable first: mean prediction, share of matches and mass of each, (bins,)."""
+    """Bins of equal mass, least probable first.
+
+    Args:
+        predicted: Mean predicted probability of each bin, `(bins,)`.
+        observed: Share of matches in each bin, `(bins,)`.
+        mass: Share of all pairs in each bin, `(bins,)`.
+    """
 
     predicted: FloatArray
     observed: FloatArray
@@ -30,11 +36,16 @@ class Reliability:
 def reliability(
     probabilities: ArrayLike, matches: ArrayLike, bins: int = 15, weights: ArrayLike | None = None
 ) -> Reliability:
-    """Predictions and what came true in `bins` bins that hold the same mass of pairs.
+    """Predicted and observed share of matches in `bins` bins that hold the same mass of pairs.
 
-    `probabilities` and `matches` are (n,); `weights` (n,) says how much each pair counts, equally if not given. A pair
-    across the border of two bins counts in both, in part. Equal predictions share what came true of them, so that the
-    order of the input does not matter.
+    A pair across the border of two bins counts in both, in part. Pairs of equal prediction share their outcomes, so
+    that the order of the input does not matter.
+
+    Args:
+        probabilities: Predicted probabilities of a match, `(n,)`.
+        matches: Whether each pair matches, `(n,)`.
+        bins: How many bins.
+        weights: How much each pair counts, `(n,)`; None: all the same.
 
     >>> found = reliability([0.1, 0.1, 0.9, 0.7], [False, False, True, True], bins=2)
     >>> found.predicted, found.observed, round(found.ece, 2)
@@ -45,26 +56,20 @@ def reliability(
     if len(p) < bins:
         raise DataError(f"{len(p)} pairs cannot fill {bins} bins; expected more pairs or bins={len(p)}")
     level, where = np.unique(p, return_inverse=True)
-    mass, came_true = (np.bincount(where, weights=amount).astype(np.float64) for amount in (w, w * truth))
+    mass, matched = (np.bincount(where, weights=amount).astype(np.float64) for amount in (w, w * truth))
     edges = np.linspace(0, 1, bins + 1)
     predicted = _binned(mass, mass * level, edges)
-    observed = _binned(mass, came_true, edges)
+    observed = _binned(mass, matched, edges)
     return Reliability(predicted * bins, observed * bins, np.full(bins, 1 / bins))
-
-
-def expected_calibration_error(
-    probabilities: ArrayLike, matches: ArrayLike, bins: int = 15, weights: ArrayLike | None = None
-) -> float:
-    """ECE = Σ_b mass_b |observed_b − predicted_b| over bins of equal mass, as `reliability` makes them.
-
-    >>> expected_calibration_error([0.25, 0.25, 0.25, 0.25], [True, False, False, False], bins=1)
-    0.0
-    """
-    return reliability(probabilities, matches, bins, weights).ece
 
 
 def brier_score(probabilities: ArrayLike, matches: ArrayLike, weights: ArrayLike | None = None) -> float:
     """Σ_k w_k (p_k − m_k)², the mean squared error of a probability; ¼ for a constant ½.
+
+    Args:
+        probabilities: Predicted probabilities of a match, `(n,)`.
+        matches: Whether each pair matches, `(n,)`.
+        weights: How much each pair counts, `(n,)`; None: all the same.
 
     >>> brier_score([0.5, 1.0], [True, True])
     0.125
@@ -75,6 +80,11 @@ def brier_score(probabilities: ArrayLike, matches: ArrayLike, weights: ArrayLike
 
 def negative_log_likelihood(probabilities: ArrayLike, matches: ArrayLike, weights: ArrayLike | None = None) -> float:
     """−Σ_k w_k log p(m_k): log 2 for a constant ½, infinite where a certainty was wrong.
+
+    Args:
+        probabilities: Predicted probabilities of a match, `(n,)`.
+        matches: Whether each pair matches, `(n,)`.
+        weights: How much each pair counts, `(n,)`; None: all the same.
 
     >>> round(negative_log_likelihood([0.5, 0.5], [True, False]), 4)
     0.6931

@@ -16,10 +16,16 @@ Vote = Literal["majority", "plurality"]
 def knn_correct(
     neighbours: ArrayLike, gallery_labels: ArrayLike, probe_labels: ArrayLike, vote: Vote = "majority"
 ) -> BoolArray:
-    """Is each probe identified? (n,), from `neighbours` (n, k), best first.
+    """Is each probe identified? `(n,)`.
 
     majority: |{j ∈ N_i : y_j = y_i}| > k/2. More than half of the neighbours are of the right class.
     plurality: the most frequent class of N_i is y_i; of equally frequent ones, that of the closest neighbour.
+
+    Args:
+        neighbours: Indices of the nearest gallery items of each probe, best first, `(n, k)`.
+        gallery_labels: Class of each gallery item, `(m,)`.
+        probe_labels: Class of each probe, `(n,)`.
+        vote: How the neighbours vote.
 
     >>> neighbours, gallery, probes = [[0, 1, 2, 3, 4]], ["a", "b", "c", "a", "b"], ["a"]
     >>> knn_correct(neighbours, gallery, probes, "majority")
@@ -44,6 +50,12 @@ def knn_accuracy(
     neighbours: ArrayLike, gallery_labels: ArrayLike, probe_labels: ArrayLike, vote: Vote = "majority"
 ) -> float:
     """The share of probes that `knn_correct` finds identified.
+
+    Args:
+        neighbours: Indices of the nearest gallery items of each probe, best first, `(n, k)`.
+        gallery_labels: Class of each gallery item, `(m,)`.
+        probe_labels: Class of each probe, `(n,)`.
+        vote: How the neighbours vote.
 
     >>> knn_accuracy([[0, 1, 2], [2, 1, 0]], gallery_labels=[7, 7, 8], probe_labels=[7, 8])
     0.5

@@ -26,7 +26,12 @@ from hedged.metrics._arrays import (
 @final
 @dataclass(frozen=True, eq=False)
 class Centroids:
-    """Class `labels[c]` has its centre at `positions[c]`: (C,) in rising order, and (C, D)."""
+    """The centre of each class.
+
+    Args:
+        labels: The classes in increasing order, `(C,)`.
+        positions: Their centres, `(C, D)`.
+    """
 
     labels: NDArray[Any]
     positions: FloatArray
@@ -42,7 +47,11 @@ class Centroids:
 @final
 @dataclass(frozen=True, eq=False)
 class AxisAlignment:
-    """`explained[d, p]`: share of variance along axis d that digit p explains, leftmost digit first."""
+    """How much of the variance along each axis each digit explains.
+
+    Args:
+        explained: `[d, p]` is the share of variance along axis d that digit p explains, leftmost digit first.
+    """
 
     explained: FloatArray
 
@@ -55,7 +64,11 @@ class AxisAlignment:
 
 
 def class_centroids(means: ArrayLike, labels: ArrayLike) -> Centroids:
-    """c_y = (1/n_y) Σ_{i : y_i = y} μ_i, from `means` (n, D) and `labels` (n,).
+    """c_y = (1/n_y) Σ_{i : y_i = y} μ_i, the mean of each class.
+
+    Args:
+        means: μ of each item, `(n, D)`.
+        labels: Class of each item, `(n,)`.
 
     >>> class_centroids([[3.0], [0.0], [2.0]], [7, 7, 2]).order
     array([7, 2])
@@ -75,6 +88,10 @@ def class_centroids(means: ArrayLike, labels: ArrayLike) -> Centroids:
 def shared_digit_count(order: ArrayLike, n_digits: int = 2) -> int:
     """|{k : classes k and k + 1 of the order share a digit}|, at most C − 1: 99 for 100 classes.
 
+    Args:
+        order: The classes along the number line, each once, `(C,)`.
+        n_digits: N, the digits of a class.
+
     >>> shared_digit_count([12, 13, 73, 85])  # 1_, _3, nothing
     2
     """
@@ -83,6 +100,10 @@ def shared_digit_count(order: ArrayLike, n_digits: int = 2) -> int:
 
 def run_lengths(order: ArrayLike, n_digits: int = 2) -> IntArray:
     """The order cut wherever neighbours share no digit: the number of classes in each piece, one if isolated.
+
+    Args:
+        order: The classes along the number line, each once, `(C,)`.
+        n_digits: N, the digits of a class.
 
     >>> run_lengths([12, 13, 73, 85])
     array([3, 1])
@@ -100,6 +121,11 @@ def mean_run_length(order: ArrayLike, n_digits: int = 2, *, isolated: bool = Tru
     words a run is made of pairs, and an isolated class is none: `isolated=False`. The mean is then 1 + s/runs
     (0 without runs), and 4.6 would need orders with next to no isolated class.
 
+    Args:
+        order: The classes along the number line, each once, `(C,)`.
+        n_digits: N, the digits of a class.
+        isolated: Whether a class that shares no digit with its neighbours is a run of one.
+
     >>> mean_run_length([12, 13, 73, 85]), mean_run_length([12, 13, 73, 85], isolated=False)
     (2.0, 3.0)
     """
@@ -113,6 +139,10 @@ def axis_alignment(centroids: Centroids, n_digits: int = 2) -> AxisAlignment:
 
     x_cd is coordinate d of the centre of class c, v a value of digit p, x̄_dv the mean over its n_v classes.
     For two digits in a plane, hedged embeddings should give the tens one axis and the ones the other.
+
+    Args:
+        centroids: The centres of the classes.
+        n_digits: N, the digits of a class.
 
     >>> tens, ones = np.divmod(np.arange(100), 10)
     >>> axis_alignment(Centroids(np.arange(100), np.stack([tens, ones], axis=1).astype(float))).explained

@@ -26,7 +26,13 @@ Seed = int | np.random.Generator
 @final
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pair k is the items `first[k]` and `second[k]`; `matches[k]`: they are of one class. All are (n,)."""
+    """Pairs of items.
+
+    Args:
+        first: Index of the first item of each pair, `(n,)`.
+        second: Index of the second item, `(n,)`.
+        matches: Whether the two are of one class, `(n,)`.
+    """
 
     first: IntArray
     second: IntArray
@@ -44,6 +50,11 @@ def balanced_pairs(labels: ArrayLike, count: int = 10_000, seed: Seed = 0) -> Pa
 
     The pairs of the paper's verification task. Every matching pair is as likely as every other, so a class
     of n items weighs n(n − 1); so are non-matching pairs. Draws are independent: a pair may come twice.
+
+    Args:
+        labels: Class of each item, `(m,)`.
+        count: How many pairs, an even number.
+        seed: A seed or a generator.
 
     >>> pairs = balanced_pairs(["cat", "dog", "cat", "dog", "emu"], count=6)
     >>> pairs.matches
@@ -73,6 +84,11 @@ def balanced_pairs(labels: ArrayLike, count: int = 10_000, seed: Seed = 0) -> Pa
 def random_pairs(labels: ArrayLike, count: int = 200_000, seed: Seed = 0) -> Pairs:
     """`count` pairs drawn uniformly from {i ≠ j}: most do not match.
 
+    Args:
+        labels: Class of each item, `(m,)`.
+        count: How many pairs.
+        seed: A seed or a generator.
+
     >>> bool(random_pairs([7] * 5 + [8] * 5, count=1000).matches.mean() < 0.5)
     True
     """
@@ -85,6 +101,9 @@ def random_pairs(labels: ArrayLike, count: int = 200_000, seed: Seed = 0) -> Pai
 def all_pairs(labels: ArrayLike) -> Pairs:
     """All n(n − 1)/2 pairs i < j, as in the pet experiment: 8,576 images make 37 million pairs, 600 MB.
 
+    Args:
+        labels: Class of each item, `(n,)`.
+
     >>> len(all_pairs([1, 1, 2, 3]))
     6
     """
@@ -95,6 +114,11 @@ def all_pairs(labels: ArrayLike) -> Pairs:
 
 def score_pairs(pairs: Pairs, score: Callable[[IntArray, IntArray], ArrayLike], chunk: int = 65_536) -> FloatArray:
     """s_k = score(first_k, second_k), asked for `chunk` pairs at a time so that memory stays bounded.
+
+    Args:
+        pairs: The pairs.
+        score: From the indices of some pairs, `(c,)` each, to their scores, `(c,)`.
+        chunk: How many pairs to score at a time.
 
     >>> x = np.array([0.0, 0.1, 2.0])
     >>> score_pairs(all_pairs([1, 1, 2]), lambda i, j: -abs(x[i] - x[j]))

@@ -18,7 +18,12 @@ DEFAULT_SHARES = tuple(np.arange(0, 51, 2) / 100)
 @final
 @dataclass(frozen=True, eq=False)
 class RejectCurve:
-    """The `error` among the kept when the most uncertain share `rejected` is refused: (n,), from 0 up."""
+    """The error of what is kept when the most uncertain items are rejected.
+
+    Args:
+        rejected: Share of items rejected, `(n,)`, from 0 up.
+        error: Error among the others, `(n,)`.
+    """
 
     rejected: FloatArray
     error: FloatArray
@@ -32,7 +37,11 @@ class RejectCurve:
 def reject_curve(uncertainty: ArrayLike, correct: ArrayLike) -> RejectCurve:
     """error(m) = (1/m) Σ_{i ≤ m} wrong_i over the m least uncertain of n items, at rejected share 1 − m/n.
 
-    Equally uncertain items are refused in random order: `error` is the expectation, whatever the input order.
+    Equally uncertain items are rejected in random order: `error` is the expectation, whatever the input order.
+
+    Args:
+        uncertainty: η of each item, `(n,)`.
+        correct: Whether each item was answered correctly, `(n,)`.
 
     >>> curve = reject_curve(uncertainty=[0.1, 0.9, 0.2, 0.5], correct=[True, False, True, True])
     >>> curve.rejected, curve.error, curve.aurc
@@ -53,10 +62,16 @@ def pair_reject_curve(
     threshold: float,
     rejected: ArrayLike = DEFAULT_SHARES,
 ) -> RejectCurve:
-    """1 − balanced accuracy of the pairs that are left when a share of the items, the most uncertain, is refused.
+    """1 − balanced accuracy of the pairs that are left when a share of the items, the most uncertain, is rejected.
 
-    `uncertainty` is one value an item, (n,); `scores` one a pair; `rejected` the shares, from 0 up. A pair is left if
-    both its items are. The curve ends where no matching pair, or no other, is left.
+    A pair is left if both its items are. The curve ends where no matching pair, or no other, is left.
+
+    Args:
+        uncertainty: η of each item, `(n,)`.
+        pairs: Pairs of these items.
+        scores: Score of each pair.
+        threshold: Pairs with at least this score are accepted.
+        rejected: Shares of items to reject, from 0 up.
 
     >>> pairs = Pairs(np.array([0, 0, 2]), np.array([1, 2, 3]), np.array([True, False, True]))
     >>> pair_reject_curve([0.1, 0.2, 0.3, 0.9], pairs, [0.9, 0.2, 0.4], threshold=0.5, rejected=[0.0, 0.25]).error
@@ -79,7 +94,9 @@ def pair_reject_curve(
 def uncertainty_auroc(clean: ArrayLike, corrupt: ArrayLike) -> float:
     """P(η_corrupt > η_clean) + ½ P(η_corrupt = η_clean), over a random corrupt and a random clean image.
 
-    `clean` (n,) and `corrupt` (m,) are uncertainties, of the same images or of others.
+    Args:
+        clean: Uncertainty of clean images, `(n,)`.
+        corrupt: Uncertainty of corrupt images, of the same images or of others, `(m,)`.
 
     >>> uncertainty_auroc(clean=[0.1, 0.2], corrupt=[0.2, 0.7, 0.9])
     0.9166666666666666
@@ -93,6 +110,10 @@ def twin_order(clean: ArrayLike, corrupt: ArrayLike) -> float:
     """(1/n) Σ_i [η_corrupt,i > η_clean,i] + ½ [=]: how often the damaged twin is the more uncertain one.
 
     Entry i of both is one image, before and after damage. A tie counts half, so a constant η scores ½.
+
+    Args:
+        clean: Uncertainty of clean images, `(n,)`.
+        corrupt: Uncertainty of corrupt images, `(n,)`.
 
     >>> twin_order(clean=[0.1, 0.2, 0.3, 0.4], corrupt=[0.5, 0.1, 0.9, 0.4])
     0.625

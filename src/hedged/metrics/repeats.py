@@ -14,7 +14,11 @@ from hedged.metrics._arrays import check_at_least
 @final
 @dataclass(frozen=True)
 class Repeated:
-    """One number, evaluated several times."""
+    """One number, evaluated several times.
+
+    Args:
+        values: What each evaluation gave.
+    """
 
     values: tuple[float, ...]
 
@@ -31,6 +35,10 @@ class Repeated:
 
 def repeat(evaluate: Callable[[int], float], times: int = 10) -> Repeated:
     """evaluate(0), …, evaluate(times − 1): a sampled η is noisy, so the paper evaluates ten times.
+
+    Args:
+        evaluate: From a seed to a number.
+        times: How often to evaluate.
 
     >>> repeat(lambda seed: seed % 2, times=4)
     Repeated(values=(0.0, 1.0, 0.0, 1.0))

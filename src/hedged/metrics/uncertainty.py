@@ -27,7 +27,13 @@ from hedged.metrics.verification import average_precision, balanced_accuracy
 @final
 @dataclass(frozen=True, eq=False)
 class UncertaintyCurve:
-    """Performance, mean uncertainty and number of items of each bin: (bins,), least uncertain bin first."""
+    """Performance by uncertainty, in bins, the least uncertain first.
+
+    Args:
+        performance: Of each bin, `(bins,)`.
+        uncertainty: Mean of each bin, `(bins,)`.
+        counts: Items in each bin, `(bins,)`.
+    """
 
     performance: FloatArray
     uncertainty: FloatArray
@@ -73,6 +79,10 @@ def equal_count_bins(values: ArrayLike, bins: int = 20) -> IntArray:
 
     Equal values keep the order of the input, even across the border of two bins.
 
+    Args:
+        values: What to bin, `(n,)`.
+        bins: How many bins.
+
     >>> equal_count_bins([0.3, 0.1, 0.9, 0.2, 0.5], bins=2)
     array([0, 0, 1, 0, 1])
     """
@@ -83,7 +93,12 @@ def equal_count_bins(values: ArrayLike, bins: int = 20) -> IntArray:
 
 
 def knn_curve(uncertainty: ArrayLike, correct: ArrayLike, bins: int = 20) -> UncertaintyCurve:
-    """KNN accuracy in each bin of probes, binned by η(x). `uncertainty`, `correct`: (n,), see `knn_correct`.
+    """KNN accuracy in each bin of probes, binned by η(x).
+
+    Args:
+        uncertainty: η of each probe, `(n,)`.
+        correct: Whether each probe is identified, `(n,)`: see `knn_correct`.
+        bins: How many bins.
 
     >>> curve = knn_curve([0.1, 0.2, 0.5, 0.6, 0.8, 0.9], [True, True, True, False, False, False], bins=3)
     >>> curve.performance, curve.kendall
@@ -99,8 +114,12 @@ def ap_curve(
 ) -> UncertaintyCurve:
     """Average precision in each bin of pairs, binned by η(x₁, x₂) = ½ (η(x₁) + η(x₂)).
 
-    `uncertainty` is one value an item, (n,); `scores` one a pair. Pairs should be random (`random_pairs`) and
-    so many that each bin holds at least `min_matches` matches: the AP of a few is noise.
+    Args:
+        uncertainty: η of each item, `(n,)`.
+        pairs: Pairs of these items; random (`random_pairs`), and enough of them for `min_matches`.
+        scores: Score of each pair.
+        bins: How many bins.
+        min_matches: Matches that each bin must hold: the AP of a few is noise.
 
     >>> from hedged.metrics import random_pairs
     >>> pairs = random_pairs([0, 1] * 50, count=2000)
@@ -119,6 +138,14 @@ def balanced_accuracy_curve(
     min_matches: int = 20,
 ) -> UncertaintyCurve:
     """Balanced accuracy at one threshold in each bin of pairs, binned as in `ap_curve`: the paper's pets.
+
+    Args:
+        uncertainty: η of each item, `(n,)`.
+        pairs: Pairs of these items.
+        scores: Score of each pair.
+        threshold: Pairs with at least this score are accepted.
+        bins: How many bins.
+        min_matches: Matches that each bin must hold.
 
     >>> from hedged.metrics import all_pairs
     >>> pairs = all_pairs([0, 1] * 50)

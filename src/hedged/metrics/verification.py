@@ -19,7 +19,12 @@ from hedged.metrics._arrays import BoolArray, FloatArray, check_same_length, fla
 @final
 @dataclass(frozen=True)
 class Threshold:
-    """Accept a pair as a match when its score ≥ `value`; doing so had this `balanced_accuracy`."""
+    """A threshold on the score of a pair.
+
+    Args:
+        value: Pairs with at least this score are accepted as matches.
+        balanced_accuracy: Of doing so, on the pairs that the threshold was chosen on.
+    """
 
     value: float
     balanced_accuracy: float
@@ -29,7 +34,11 @@ def average_precision(scores: ArrayLike, matches: ArrayLike) -> float:
     """AP = Σ_t (R_t − R_{t−1}) P_t.
 
     P_t and R_t are precision and recall when the pairs with one of the t highest distinct scores are taken;
-    equal scores are taken together, so the order of the input does not matter. `scores`, `matches`: (n,).
+    equal scores are taken together, so the order of the input does not matter.
+
+    Args:
+        scores: Of the pairs, `(n,)`.
+        matches: Whether each pair matches, `(n,)`.
 
     >>> average_precision([0.9, 0.8, 0.3, 0.1], [True, False, True, False])
     0.8333333333333333
@@ -40,6 +49,10 @@ def average_precision(scores: ArrayLike, matches: ArrayLike) -> float:
 
 def roc_auc(scores: ArrayLike, matches: ArrayLike) -> float:
     """AUC = P(s⁺ > s⁻) + ½ P(s⁺ = s⁻), s⁺ the score of a random match and s⁻ that of a random non-match.
+
+    Args:
+        scores: Of the pairs, `(n,)`.
+        matches: Whether each pair matches, `(n,)`.
 
     >>> roc_auc([0.9, 0.8, 0.3, 0.1], [True, False, True, False])
     0.75
@@ -52,7 +65,13 @@ def roc_auc(scores: ArrayLike, matches: ArrayLike) -> float:
 
 
 class Accepted(NamedTuple):
-    """How many matches and others are accepted from each distinct score on, highest score first, `(t,)` each."""
+    """How many pairs a threshold at each distinct score accepts.
+
+    Args:
+        scores: The distinct scores, highest first, `(t,)`.
+        true: How many matches are accepted, `(t,)`.
+        false: How many others are accepted, `(t,)`.
+    """
 
     scores: FloatArray
     true: FloatArray
@@ -92,6 +111,11 @@ def precision_recall(scores: ArrayLike, matches: ArrayLike) -> tuple[FloatArray,
 def balanced_accuracy(scores: ArrayLike, matches: ArrayLike, threshold: float) -> float:
     """½ P(s ≥ threshold | match) + ½ P(s < threshold | no match): chance is ½, however rare matches are.
 
+    Args:
+        scores: Of the pairs, `(n,)`.
+        matches: Whether each pair matches, `(n,)`.
+        threshold: Pairs with at least this score are accepted.
+
     >>> balanced_accuracy([0.9, 0.8, 0.3, 0.1, 0.1], [True, False, True, True, False], threshold=0.2)
     0.5833333333333333
     """
@@ -105,7 +129,11 @@ def balanced_accuracy(scores: ArrayLike, matches: ArrayLike, threshold: float) -
 def best_threshold(scores: ArrayLike, matches: ArrayLike) -> Threshold:
     """argmax_t ½ P(s ≥ t | match) + ½ P(s < t | no match), t over the observed scores and ∞ (accept nothing).
 
-    Choose it on validation pairs: on the pairs that chose it, its accuracy flatters.
+    Choose it on validation pairs: on the pairs that chose it, its accuracy is optimistic.
+
+    Args:
+        scores: Of the pairs, `(n,)`.
+        matches: Whether each pair matches, `(n,)`.
 
     >>> best_threshold([0.9, 0.8, 0.3, 0.1], [True, True, False, True])
     Threshold(value=0.8, balanced_accuracy=0.8333333333333333)

@@ -44,7 +44,7 @@ BANDS = (
 
 @final
 @dataclass(frozen=True, eq=False)
-class ScoredPairs:
+class ShownPairs:
     """Pairs of one condition with their match probability.
 
     Args:
@@ -84,12 +84,12 @@ def pairs_section(evaluation: Evaluation) -> Section:
         evaluation: The test set, embedded; its images can be shown.
     """
     pairs = evaluation.verification_pairs
-    scored = [ScoredPairs(c, pairs, expit(evaluation.scores(pairs, c))) for c in CONDITIONS]
+    scored = [ShownPairs(c, pairs, expit(evaluation.scores(pairs, c))) for c in CONDITIONS]
     bands = [_band(evaluation, scored, band) for band in BANDS]
     return Section("pairs.html", {"subject": evaluation.data.subject, "bands": bands})
 
 
-def _band(evaluation: Evaluation, scored: list[ScoredPairs], band: Band) -> ShownBand:
+def _band(evaluation: Evaluation, scored: list[ShownPairs], band: Band) -> ShownBand:
     inside = [
         (part, int(k))
         for part in scored
@@ -111,7 +111,7 @@ def _choose(truth: NDArray[np.bool_], generator: np.random.Generator) -> list[in
     return [*map(int, rest), *map(int, rare)]
 
 
-def _card(evaluation: Evaluation, part: ScoredPairs, k: int, verdict: bool | None) -> Card:
+def _card(evaluation: Evaluation, part: ShownPairs, k: int, verdict: bool | None) -> Card:
     items = np.array([part.pairs.first[k], part.pairs.second[k]])
     labels = [reading(evaluation, item) for item in items]
     images = images_of(evaluation, part.condition, items)
