@@ -274,7 +274,11 @@ class Gaussian(Distribution):
         """KL(N(μ, σ²) ‖ N(0, I)) = ½ Σ_d (σ_d² + μ_d² − 1 − log σ_d²)."""
         if samples is not None:
             return _sampled_kl(self, samples, generator)
-        return 0.5 * (self._variance + self._mean.square() - 1 - self._variance.log()).sum(-1)
+        return self.kl_per_dim().sum(-1)
+
+    def kl_per_dim(self) -> Tensor:
+        """KL(N(μ_d, σ_d²) ‖ N(0, 1)) = ½ (σ_d² + μ_d² − 1 − log σ_d²) of each dimension, `(..., D)`."""
+        return 0.5 * (self._variance + self._mean.square() - 1 - self._variance.log())
 
     @classmethod
     def unpack(cls, packed: Tensor, dim: int) -> Self:

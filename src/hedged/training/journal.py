@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from hedged._files import write_text
-from hedged.distributions import Distribution, Point
+from hedged.distributions import Distribution, Gaussian, Point
 from hedged.errors import RunError
 from hedged.losses import LossParts
 from hedged.match import MatchModel, self_mismatch
@@ -75,7 +75,7 @@ def describe(step: int, loss: LossParts, z: Distribution, model: MatchModel) -> 
     if isinstance(z, Point):
         return record
     mean, variance = (part.flatten(0, -2) for part in z.parts())
-    record["kl_per_dim"] = (0.5 * (variance + mean.square() - 1 - variance.log())).mean(0).tolist()
+    record["kl_per_dim"] = Gaussian(mean, variance).kl_per_dim().mean(0).tolist()
     record["variance"] = variance.mean().item()
     record["variance_spread"] = variance.log().std().item()
     record["uncertainty"] = self_mismatch(z, model).mean().item()
