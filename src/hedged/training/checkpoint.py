@@ -53,7 +53,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
                     "resume with the version that wrote it, or start again in a new folder"
                 )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-            digest = metadata.get("digest", metadata.get("fingerprint", ""))  # the key of runs begun before 0.2
+            # "fingerprint" in runs written before this key had this name
+            digest = metadata.get("digest", metadata.get("fingerprint", ""))
             return Checkpoint(int(metadata["step"]), digest, tensors)
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         if isinstance(error, RunError):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal, final
 
 from hedged._files import CALIBRATION, make_folder, write_text
-from hedged.errors import RunError
+from hedged.errors import ConfigError, RunError
 from hedged.models import Embedder
 from hedged.models.saved import DESCRIPTION
 from hedged.training.checkpoint import Checkpoint, read_checkpoint
@@ -138,7 +138,7 @@ class Run:
     def digest(self) -> str | None:
         """`Config.digest()` of the settings that the trained model was made with, as the model remembers it."""
         notes = self.embedder.notes
-        return notes.get("digest", notes.get("fingerprint"))  # the key of models that were saved before 0.2
+        return notes.get("digest", notes.get("fingerprint"))  # of models written before this key had this name
 
     @property
     def resume_command(self) -> str:
@@ -179,13 +179,22 @@ class Run:
         return checkpoint
 
     def keep_config(self, config: Config) -> None:
-        """Write config.toml, unless there is one: it says the same, perhaps with remarks.
+        """Write config.toml, unless the one that is there says the same, perhaps with remarks.
+
+        Settings that the weights do not depend on may differ when a run is resumed: photos may have moved.
 
         Args:
             config: The settings of the run.
         """
-        if not self.config_file.exists():
+        if not self._says(config):
             write_text(self.config_file, config.to_toml())
+
+    def _says(self, config: Config) -> bool:
+        """Whether config.toml is there, can be read, and has all these settings."""
+        try:
+            return load_config(self.config_file) == config
+        except ConfigError:
+            return False
 
     def _holds_another_run(self, config: Config) -> bool:
         """Whether anything would be lost; the same run, killed before its first checkpoint, has nothing to lose."""
