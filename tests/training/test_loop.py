@@ -69,7 +69,7 @@ def test_a_run_leaves_a_model_a_log_and_its_config(tmp_path: Path) -> None:
 def test_every_kind_of_model_learns(model: dict[str, object], loss: dict[str, object]) -> None:
     config = tiny_config(model={"channels": [2, 4], "hidden": 16, **model}, loss=loss, train={"learning_rate": 1e-2})
     trainer = Trainer(config, build_parts(config, tiny_data(config)))
-    losses = [trainer.take_step().total.item() for _ in range(60)]
+    losses = [trainer.take_step()[0].total.item() for _ in range(60)]
     assert sum(losses[-10:]) < 0.9 * sum(losses[:10])
 
 

@@ -12,9 +12,8 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from tiny import tiny_config, tiny_data
 
-from hedged.errors import RunError
-from hedged.training import Config, Run, checkpoint, train
-from hedged.training.loop import train_from
+from hedged.errors import DataError, RunError
+from hedged.training import Config, Run, checkpoint, parse_config, train
 
 
 @pytest.fixture(scope="module")
@@ -100,9 +99,32 @@ def test_resuming_reads_the_checkpoint_once(run: Run, config: Config, monkeypatc
         return safe_open(path, framework)
 
     monkeypatch.setattr(checkpoint, "safe_open", counted)
-    train_from(run.prepare(config, resume=True), config, tiny_data(config), run)
     train(config, tiny_data(config), run.folder, resume=True)
-    assert opened == 2 * [run.checkpoint_file]
+    assert opened == [run.checkpoint_file]
+
+
+def test_data_are_opened_once_the_folder_is_found_fit(run: Run, tmp_path: Path) -> None:
+    nowhere = parse_config({"data": {"source": "images", "path": str(tmp_path / "nowhere")}})
+    with pytest.raises(RunError, match="already holds a run"):
+        train(nowhere, None, run.folder)
+    with pytest.raises(DataError, match="nowhere"):
+        train(nowhere, None, tmp_path / "new")
+
+
+def test_a_resumed_run_remembers_where_its_photos_have_moved(tmp_path: Path) -> None:
+    first, second = (parse_config({"data": {"source": "images", "path": name}}) for name in ("first", "second"))
+    run = Run(tmp_path)
+    run.keep_config(first)
+    remarked = "# my remark\n" + run.config_file.read_text()
+    run.config_file.write_text(remarked)
+    run.keep_config(first)
+    assert run.config_file.read_text() == remarked
+    assert first.digest() == second.digest()
+    run.keep_config(second)
+    assert Run(tmp_path).config == second
+    run.config_file.write_text("damaged")
+    run.keep_config(second)
+    assert Run(tmp_path).config == second
 
 
 def test_training_imports_nothing_that_measures_or_draws() -> None:

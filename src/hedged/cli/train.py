@@ -35,12 +35,10 @@ def train(
     RUN gets config.toml (every setting), log.jsonl, a checkpoint every few hundred steps, and at the end the model.
     Ctrl-C saves a checkpoint first; `--resume` continues from there. A folder that holds a run is never overwritten.
     """
-    from hedged.training import Run, build_data, load_config
-    from hedged.training.loop import train_from
+    from hedged.training import load_config
+    from hedged.training import train as train_run
 
-    settings, run = load_config(_find(config), overrides or ()), Run(out)
-    checkpoint = run.prepare(settings, resume)
-    embedder = train_from(checkpoint, settings, build_data(settings).train, run)
+    embedder = train_run(load_config(_find(config), overrides or ()), None, out, resume)
     print(f"trained {embedder.notes['steps']:,} steps on {embedder.notes['data']}; the model is in {out}")
     print(f"next: hedged evaluate {out}")
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from hedged.errors import RunError
 from hedged.evaluation.measure import Results, measure
-from hedged.training import Run, build_data, load_config, shipped_config
-from hedged.training.loop import train_from
+from hedged.training import Run, build_data, load_config, shipped_config, train
 
 logger = logging.getLogger("hedged")
 
@@ -29,7 +28,8 @@ def run_demo(out: Path, offline: bool = False) -> Results:
     state = run.state
     if state == "finished" and run.digest != config.digest():
         raise RunError(f"{out} holds a run with other settings than this demo's: choose another folder with --out")
-    checkpoint = None if state == "finished" else run.prepare(config, resume=state == "unfinished")
+    if state != "finished":
+        run.prepare(config, resume=state == "unfinished")  # a folder that will not do is refused before any download
     data = build_data(config)
     if offline:
         logger.warning("NOT MNIST: this demo uses %s", data.train.source)
@@ -38,6 +38,6 @@ def run_demo(out: Path, offline: bool = False) -> Results:
         return measure(run, run.embedder, data.test["instance"], report=True)
     if state == "unfinished":
         logger.info("%s holds an unfinished demo: resuming from its last checkpoint", out)
-    embedder = train_from(checkpoint, config, data.train, run)
+    embedder = train(config, data.train, out, resume=state == "unfinished")
     seconds = {"training": time.monotonic() - begun}
     return measure(run, embedder, data.test["instance"], report=True, seconds=seconds)

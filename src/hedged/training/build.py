@@ -46,7 +46,13 @@ def build_data(config: Config) -> Splits[Dataset]:
 
 
 def build_parts(config: Config, train: Dataset, backbone: nn.Module | None = None) -> Parts:
-    """An untrained embedder, its batches and its loss, all drawn from `train.seed`; `backbone` if it is of your own."""
+    """An untrained embedder, its batches and its loss, all drawn from the seed of [train].
+
+    Args:
+        config: All settings.
+        train: What to train on.
+        backbone: The network that model.backbone = "module" stands for.
+    """
     loss, training = config.loss, config.train
     generator = torch.Generator()
     embedder = Embedder.new(config.architecture, training.seed, loss.scale, loss.bias, backbone)
@@ -59,7 +65,12 @@ def build_parts(config: Config, train: Dataset, backbone: nn.Module | None = Non
 
 
 def build_batches(config: Config, train: Dataset) -> Batches:
-    """The batches of a run, each depending on the seed and the step alone."""
+    """The batches of a run, each depending on the seed and the step alone.
+
+    Args:
+        config: Whose sections [data] and [train] say how they are drawn.
+        train: What to draw them from.
+    """
     settings = config.train
     plan = BatchPlan(settings.batch_size, settings.classes_per_batch, settings.images_per_class, settings.seed)
     return config.data.batches(train, plan)

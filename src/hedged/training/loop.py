@@ -15,19 +15,19 @@ from torch import Tensor, nn
 
 from hedged._progress import Update, progress
 from hedged.data import Dataset
+from hedged.distributions import Distribution
 from hedged.errors import RunError, TrainingError, ValueRangeError
 from hedged.losses import LossParts, PositiveWeight
 from hedged.models import Embedder, laid_out
-from hedged.training import checkpoint as checkpoints
-from hedged.training.build import Parts, build_parts
-from hedged.training.checkpoint import Checkpoint, save_checkpoint
+from hedged.training.build import Parts, build_data, build_parts
+from hedged.training.checkpoint import Checkpoint, optimiser_tensors, restore_optimiser, save_checkpoint
 from hedged.training.config import Config, TrainConfig
 from hedged.training.journal import Journal, describe
 from hedged.training.run import Run
 
 
 def train(
-    config: Config, data: Dataset, run: Path, resume: bool = False, backbone: nn.Module | None = None
+    config: Config, data: Dataset | None, run: Path, resume: bool = False, backbone: nn.Module | None = None
 ) -> Embedder:
     """Train on `data` and leave config, log, checkpoint and model in the folder `run`.
 
@@ -35,45 +35,38 @@ def train(
 
     Args:
         config: All settings.
-        data: What to train on: the part `train` of what `build_data(config)` gives.
+        data: What to train on; if None, the part `train` of what `build_data(config)` gives, which is opened, and
+            perhaps downloaded, once the folder has been found fit.
         run: The folder; one that holds a run is refused, unless it is to be resumed.
         resume: Go on from the last checkpoint, to the same weights as if the run had never stopped.
         backbone: The network that model.backbone = "module" stands for; those of its parameters that require a
             gradient are trained.
     """
-    return train_from(Run(run).prepare(config, resume), config, data, Run(run), backbone)
-
-
-def train_from(
-    checkpoint: Checkpoint | None, config: Config, data: Dataset, run: Run, backbone: nn.Module | None = None
-) -> Embedder:
-    """Train from a checkpoint, or from the start, into a folder that `Run.prepare` has checked.
-
-    Args:
-        checkpoint: What `Run.prepare` returned: the state to resume, or None.
-        config: As for `train`.
-        data: As for `train`.
-        run: The folder.
-        backbone: As for `train`.
-    """
+    opened = Run(run)
+    checkpoint = opened.prepare(config, resume)
+    if data is None:
+        data = build_data(config).train
     trainer = Trainer(config, build_parts(config, data, backbone))
     if checkpoint:
         try:
             trainer.restore(checkpoint)
         except (RuntimeError, KeyError, IndexError) as error:
-            raise RunError(
-                f"the checkpoint in {run.folder} is of another model: start again in a new folder"
-            ) from error
-    run.keep_config(config)
-    trainer.run(run)
+            raise RunError(f"the checkpoint in {run} is of another model: start again in a new folder") from error
+    opened.keep_config(config)
+    trainer.run(opened)
     embedder = trainer.parts.embedder.eval()
     embedder.notes = {"steps": trainer.step, "digest": config.digest(), "data": data.source}
-    embedder.save(run.folder)
+    embedder.save(run)
     return embedder
 
 
 class Trainer:
-    """The state of a run: parameters, the optimiser's memory, and the number of steps done."""
+    """The state of a run: parameters, the optimiser's memory, and the number of steps done.
+
+    Args:
+        config: All settings.
+        parts: What they name, untrained: `build_parts(config, data)`.
+    """
 
     def __init__(self, config: Config, parts: Parts) -> None:
         self.config, self.parts = config, parts
@@ -101,17 +94,17 @@ class Trainer:
                     )
 
     def _advance(self, journal: Journal, update: Update) -> None:
-        loss = self.take_step()
+        loss, z = self.take_step()
         last = self.step == self.config.train.steps
         if self.step % self.config.train.log_every == 0 or last:
-            record = describe(self.step, loss, self.embedded, self.parts.embedder.match_model)
+            record = describe(self.step, loss, z, self.parts.embedder.match_model)
             journal.write(record)
             update(self.step, record.get("warning") or f"loss {record['total']:.4f}")
         else:
             update(self.step)
 
-    def take_step(self) -> LossParts:
-        """One step of Adam on one batch."""
+    def take_step(self) -> tuple[LossParts, Distribution]:
+        """One step of Adam on one batch: the loss and the embeddings of the batch, both from before the step."""
         embedder, batches, loss_of, generator = self.parts
         embedder.train()
         for group in self.optimiser.param_groups:
@@ -120,8 +113,8 @@ class Trainer:
         batch = batches.batch(self.step)
         generator.manual_seed(_mix(self.config.train.seed, self.step))
         try:
-            self.embedded = embedder(laid_out(batch.images))
-            loss = loss_of.parts(self.embedded, batch.labels)
+            z = embedder(laid_out(batch.images))
+            loss = loss_of.parts(z, batch.labels)
         except ValueRangeError as error:
             raise self._diverged(str(error)) from error
         if not torch.isfinite(loss.total):
@@ -132,7 +125,7 @@ class Trainer:
         if not math.isfinite(sum(p.detach().sum().item() for p in embedder.parameters())):
             raise self._diverged("the weights are no longer finite")
         self.step += 1
-        return loss
+        return loss, z
 
     def _diverged(self, what: str) -> TrainingError:
         return TrainingError(
@@ -155,13 +148,17 @@ class Trainer:
         groups = {
             "model": self.parts.embedder.state_dict(),
             "loss": {name: parameter.detach() for name, parameter in self._of_the_loss_alone()},
-            "optimiser": checkpoints.optimiser_tensors(self.optimiser),
+            "optimiser": optimiser_tensors(self.optimiser),
         }
         tensors = {f"{group}/{name}": value for group, content in groups.items() for name, value in content.items()}
         return Checkpoint(self.step, self.config.digest(), tensors)
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Take up the state of a checkpoint."""
+        """Take up the state of a checkpoint.
+
+        Args:
+            checkpoint: Of a run with the same settings.
+        """
 
         def group(name: str) -> dict[str, Tensor]:
             prefix = f"{name}/"
@@ -175,7 +172,7 @@ class Trainer:
         with torch.no_grad():
             for name, parameter in self._of_the_loss_alone():
                 parameter.copy_(saved[name])
-        checkpoints.restore_optimiser(self.optimiser, group("optimiser"))
+        restore_optimiser(self.optimiser, group("optimiser"))
 
 
 def _optimiser(trained: nn.Module, settings: TrainConfig) -> torch.optim.Optimizer:
