@@ -58,7 +58,7 @@ class Pace:
         return since <= now - WINDOW and done - before >= SHARE * (done - self._start)
 
 
-def _told(rate: float | None, left: int) -> str:
+def _pace_text(rate: float | None, left: int) -> str:
     """A rate, and how long that many units will take."""
     if rate is None:
         return ""
@@ -77,7 +77,7 @@ def _bar(label: str, total: int, start: int) -> Iterator[Update]:
         pace = Pace(start)
 
         def update(done: int, words: str = "") -> None:
-            bar.update(task, completed=done, pace=_told(pace.mark(done, time.monotonic()), total - done))
+            bar.update(task, completed=done, pace=_pace_text(pace.mark(done, time.monotonic()), total - done))
             if words:
                 bar.update(task, words=words)
 
@@ -95,7 +95,7 @@ def _lines(label: str, total: int, start: int, every: float = 10.0) -> Iterator[
         if now - last < every and done < total:
             return
         last = now
-        parts = (f"{label} {done}/{total}", _told(rate, total - done), last_words)
+        parts = (f"{label} {done}/{total}", _pace_text(rate, total - done), last_words)
         print("  ".join(filter(None, parts)), file=sys.stderr, flush=True)
 
     yield update

@@ -92,7 +92,7 @@ def _page(measured: Sequence[Line]) -> str:
     return f"""# Benchmarks
 
 Made by `hedged bench --out results/benchmarks`, in one run: medians of at least 5 repeats, the ways that are compared
-taken in turns ({threads}, torch {torch.__version__}). What the lines mean is told in
+taken in turns ({threads}, torch {torch.__version__}). What the lines mean is explained in
 [docs/benchmarks.md](../../docs/benchmarks.md).
 
 | {" | ".join(header)} |

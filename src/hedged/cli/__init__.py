@@ -59,7 +59,7 @@ def hedged(
 
 
 def main() -> None:
-    """Run the command line. Exit code 0: done; 2: something was wrong, told in one message on standard error."""
+    """Run the command line. Exit code 0: done; 2: something was wrong, said in one message on standard error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # where the terminal has no η, a mark instead of a failure

@@ -62,7 +62,7 @@ def measure(
         data: The images to measure on.
         part: What they are called in the names of the files, such as "unseen"; empty for the main test set.
         report: Whether to write the report.
-        seconds: How long earlier work took, to be told beside the time of the evaluation.
+        seconds: How long earlier work took, shown beside the time of the evaluation.
         validation: Images of other identities to choose a threshold on.
     """
     begun = time.monotonic()

@@ -121,7 +121,7 @@ class Shelf:
         return _load(self.place(config))
 
     def evaluation(self, config: Config, test: TestSet | None = None) -> Evaluation:
-        """The model on a test set, the main one of its split unless told; each is kept while it is in use."""
+        """The model on a test set, the main one of its split unless another is given; each is kept while in use."""
         return _evaluate(self.place(config), config, test or MAIN[config.ndigit.split])
 
     def made(self, config: Config) -> dict[str, Any]:

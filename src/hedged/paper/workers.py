@@ -48,9 +48,9 @@ def fill(shelf: Shelf, needs: Iterable[Need], jobs: int) -> None:
     except KeyboardInterrupt:
         raise RunError("interrupted; what was done is kept: give the same command again to go on") from None
     if failures:
-        told = "\n".join(failures)
+        reasons = "\n".join(failures)
         raise RunError(
-            f"{len(failures)} of {len(models)} models failed, the others are done:\n{told}\n"
+            f"{len(failures)} of {len(models)} models failed, the others are done:\n{reasons}\n"
             "What was done is kept: give the same command again to go on"
         )
 
@@ -128,8 +128,8 @@ def _failure(shelf: Shelf, need: Need, code: int) -> str:
     """Which model failed, and what it said."""
     model, log = need.config.model, shelf.place(need.config) / WORDS
     words = log.read_text(encoding="utf-8", errors="replace").strip()
-    _, told, reason = words.rpartition(FAILURE)
-    if not told:  # not by hedged: the last line of a traceback, or whatever there is
+    _, marker, reason = words.rpartition(FAILURE)
+    if not marker:  # not by hedged: the last line of a traceback, or whatever there is
         reason = f"its process ended with code {code}, after: {words.splitlines()[-1] if words else 'nothing'}"
     name = f"{need.config.data.summary}, {model.head} in {model.dim} dimensions, seed {need.config.train.seed}"
     return f"  {name}: {reason} (its log is {log})"

@@ -152,7 +152,11 @@ class Config(Section):
 
 
 def shipped_config(name: str) -> Path:
-    """The file of a config that comes with the package, by name."""
+    """The file of a config that comes with the package.
+
+    Args:
+        name: One of `shipped_configs()`.
+    """
     if name not in shipped_configs():
         raise ConfigError(
             f"there is no config {name}: give a TOML file, or one that ships: {', '.join(shipped_configs())}"
@@ -166,7 +170,12 @@ def shipped_configs() -> list[str]:
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
-    """Read a TOML file; each override is `section.key=value`, as `--set` takes it."""
+    """Read a TOML file.
+
+    Args:
+        path: The file.
+        overrides: Settings that replace its own, each `section.key=value`, as `--set` takes it.
+    """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -181,7 +190,12 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
 
 
 def parse_config(content: Mapping[str, Any], name: str = "this config") -> Config:
-    """Check plain data; all mistakes are told at once."""
+    """Check plain data; all mistakes are listed at once.
+
+    Args:
+        content: The sections by name, as a TOML file has them.
+        name: What the message calls it.
+    """
     try:
         return Config.model_validate(content)
     except ValidationError as error:
