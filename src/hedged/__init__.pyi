@@ -6,6 +6,7 @@ from .losses import ContrastiveLoss as ContrastiveLoss
 from .losses import HedgedLoss as HedgedLoss
 from .losses import SoftContrastiveLoss as SoftContrastiveLoss
 from .match import ClosedForm as ClosedForm
+from .match import Evidence as Evidence
 from .match import MatchCurve as MatchCurve
 from .match import MatchModel as MatchModel
 from .match import MonteCarlo as MonteCarlo

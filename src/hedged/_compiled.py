@@ -23,7 +23,12 @@ Loop = TypeVar("Loop", bound=Callable[..., Any])
 Liberties = set[str] | bool  # that the compiler may take with arithmetic, by the names that LLVM has for them
 
 PACKAGE = Path(__file__).parent
-LOOPS = ("match/_closed_form/loops/*.py", "data/photos/_colour.py", "models/backbones/_convolution.py")
+LOOPS = (
+    "match/_closed_form/loops/*.py",
+    "match/_evidence/loops.py",
+    "data/photos/_colour.py",
+    "models/backbones/_convolution.py",
+)
 
 
 def compiled(liberties: Liberties = False) -> Callable[[Loop], Loop]:

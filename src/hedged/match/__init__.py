@@ -1,7 +1,7 @@
 """When do two inputs match? p(m | x₁, x₂) and everything about it.
 
 `MatchModel` is the interface; `MatchCurve` is the paper's model, σ(b − a‖z₁ − z₂‖) averaged over both embeddings, by an
-`Estimator`. The functions take any model.
+`Estimator`; `Evidence` asks whether one identity or two explain both inputs. The functions take any model.
 
 From `match_matrix` to its inner loop: `probability.py` checks and asks the model; `curve.py` asks its estimator;
 `estimators.py` takes the compiled pass where there is one (`_closed_form/matrix.py`, whose loop is
@@ -17,6 +17,7 @@ from hedged.match.estimators import ClosedForm as ClosedForm
 from hedged.match.estimators import Estimator as Estimator
 from hedged.match.estimators import MonteCarlo as MonteCarlo
 from hedged.match.estimators import sampled_logits as sampled_logits
+from hedged.match.evidence import Evidence as Evidence
 from hedged.match.model import MatchModel as MatchModel
 from hedged.match.nearest import best_matches as best_matches
 from hedged.match.probability import log_match_probability as log_match_probability

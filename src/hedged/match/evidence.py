@@ -1,0 +1,232 @@
+"""Do two inputs show one latent identity, or two? The exact Bayes factor of embeddings, with a prior.
+
+Where the match curve averages a probability of distances, `Evidence` asks which story explains both inputs better. In
+many dimensions this matters: there, noise only adds to a distance, so that the less a curve knows of two inputs the
+surer it is that they differ. Evidence falls back to the prior odds instead.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Self, final
+
+import torch
+from torch import Tensor, nn
+
+from hedged.distributions import Distribution, Gaussian, Mixture, Point
+from hedged.errors import ShapeError, ValueRangeError
+from hedged.match._evidence.matrix import are_few, log_factors, logit_matrix, shared_groups
+from hedged.match.model import MatchModel
+
+WIDEST = 1 + 1e-5  # a variance that is 1 but for rounding
+BLOCK = 2**20  # numbers held at a time, per intermediate result
+
+
+@final
+class Evidence(MatchModel, kind="evidence"):
+    """log p/(1 − p) = c + κ log ∫ p(z|x₁) p(z|x₂) / r(z) dz, with the prior r = N(0, I) of a latent identity z.
+
+    The integral is the Bayes factor of one identity against two: p(x₁, x₂ | same) / p(x₁) p(x₂). It is exact for
+    Gaussians and mixtures. With means μ, variances σ² ≤ 1 and t = σ₁² + σ₂² − σ₁²σ₂², the log factor of Gaussians is
+
+        ½ Σ_d [(σ₂²μ₁² + σ₁²μ₂² − (μ₁ − μ₂)²)/t − log t].
+
+    An input of which nothing is known, p(z|x) = r, leaves the prior: log-odds of c. Several inputs of one identity are
+    fused by adding what each knows, λ = 1/σ² − 1 and ν = μ/σ² (`fuse`).
+
+    Args:
+        log_odds: c, the prior log-odds of a match: 0 if half of all pairs match. Learnt with the rest in training.
+        temper: κ > 0, how far the factor is trusted; 1 is Bayes' rule. Calibration sets it, training leaves it alone.
+
+    >>> sure, unsure, nothing = (Gaussian(torch.full((4,), m), torch.full((4,), v)) for m, v in
+    ...                          [(1.0, 0.01), (0.6, 0.4), (0.0, 1.0)])
+    >>> model = Evidence().requires_grad_(False)
+    >>> [round(model.logit(sure, z).item(), 2) for z in (sure, unsure, nothing)]
+    [9.84, 3.0, 0.0]
+    """
+
+    temper: Tensor
+
+    def __init__(self, log_odds: float = 0.0, temper: float = 1.0) -> None:
+        super().__init__()
+        if not math.isfinite(log_odds):
+            raise ValueRangeError(f"prior log-odds are finite, got log_odds={log_odds}: 0 if half of all pairs match")
+        if not (math.isfinite(temper) and temper > 0):
+            raise ValueRangeError(f"evidence is tempered by a positive number, got temper={temper}: 1 is Bayes' rule")
+        self.log_odds = nn.Parameter(torch.tensor(float(log_odds)))
+        self.register_buffer("temper", torch.tensor(float(temper)))
+
+    def at_base_rate(self, rate: float) -> Self:
+        """The same model where a share `rate` of all pairs match, not half of them: exact, by Bayes' rule.
+
+        Args:
+            rate: the share of pairs that match where the model is used, in (0, 1).
+
+        >>> z = Gaussian(torch.zeros(3), torch.ones(3))
+        >>> round(Evidence().at_base_rate(0.01).logit(z, z).sigmoid().item(), 4)
+        0.01
+        """
+        if not 0 < rate < 1:
+            raise ValueRangeError(f"a base rate is a share of pairs between 0 and 1, got {rate}")
+        shifted = type(self)(self.log_odds.item() + math.log(rate) - math.log1p(-rate), self.temper.item())
+        return shifted.to(self.log_odds.device)
+
+    def log_factor(self, z1: Distribution, z2: Distribution) -> Tensor:
+        """log ∫ p(z|x₁) p(z|x₂) / r(z) dz, broadcast over the batch dimensions `(...)`, with gradients.
+
+        Args:
+            z1: Gaussians or mixtures with variances of at most 1.
+            z2: the same; batches broadcast.
+        """
+        _require_posteriors(z1, z2)
+        (mean1, spread1), (mean2, spread2) = z1.parts(), z2.parts()
+        each = _log_factor(
+            mean1.unsqueeze(-2), spread1.unsqueeze(-2), mean2.unsqueeze(-3), spread2.unsqueeze(-3)
+        )  # (..., C1, C2)
+        each = each.flatten(-2)
+        return each.logsumexp(-1) - math.log(each.shape[-1]) if each.shape[-1] > 1 else each[..., 0]
+
+    def logit(self, z1: Distribution, z2: Distribution) -> Tensor:
+        """c + κ log BF, broadcast over the batch dimensions `(...)`, with gradients.
+
+        Args:
+            z1: Gaussians or mixtures with variances of at most 1.
+            z2: the same; batches broadcast.
+        """
+        factor = self.log_factor(z1, z2)
+        return self.log_odds.to(factor.dtype) + self.temper.to(factor.dtype) * factor
+
+    @torch.no_grad()
+    def matrix(self, z1: Distribution, z2: Distribution) -> Tensor:
+        """Log-odds of all pairs of two lists, `(N, M)`, without gradients, in bounded memory.
+
+        Matrix products where neighbouring dimensions share a variance in a few groups (one variance an input is one
+        group), a compiled loop over dimensions otherwise. Both are exact.
+
+        Args:
+            z1: a list of N Gaussians or mixtures.
+            z2: a list of M of them.
+        """
+        _require_lists(z1, z2)
+        _require_posteriors(z1, z2)
+        dtype = torch.promote_types(z1.dtype, z2.dtype)
+        first, second = _components(z1), _components(z2)
+        each1, each2 = len(first) // max(len(z1), 1), len(second) // max(len(z2), 1)
+        log_odds, temper = self.log_odds.item(), self.temper.item()
+        if each1 == each2 == 1:
+            return self._gaussian_matrix(first, second, dtype, log_odds, temper)
+        out = torch.empty(len(z1), len(z2), dtype=dtype, device=z1.device)
+        rows = max(BLOCK // (each1 * max(len(second), 1)), 1)
+        for top in range(0, len(z1), rows):
+            down = slice(top, min(top + rows, len(z1)))
+            part = first[down.start * each1 : down.stop * each1]
+            factors = self._gaussian_matrix(part, second, dtype, 0.0, 1.0)
+            factors = factors.view(-1, each1, len(z2), each2).transpose(1, 2).flatten(2).logsumexp(-1)
+            out[down] = log_odds + temper * (factors - math.log(each1 * each2))
+        return out
+
+    def _gaussian_matrix(
+        self, z1: Gaussian, z2: Gaussian, dtype: torch.dtype, log_odds: float, temper: float
+    ) -> Tensor:
+        wide = dtype if dtype == torch.float64 else torch.float32
+        z1, z2 = (Gaussian._unchecked(*(t.to(wide) for t in z.tensors)) for z in (z1, z2))
+        if z1.device.type == z2.device.type == "cpu":
+            return logit_matrix(z1, z2, log_odds, temper).to(dtype)
+        groups = shared_groups(z1.variance, z2.variance)
+        if are_few(groups):
+            return (log_odds + temper * log_factors(z1.to(torch.float64), z2.to(torch.float64), groups)).to(dtype)
+        out = torch.empty(len(z1), len(z2), dtype=dtype, device=z1.device)
+        rows = max(BLOCK // max(len(z2) * z2.dim, 1), 1)
+        for top in range(0, len(z1), rows):
+            part = z1[top : top + rows]
+            factors = _log_factor(part.mean[:, None], part.variance[:, None], z2.mean, z2.variance)
+            out[top : top + rows] = log_odds + temper * factors
+        return out
+
+    def fuse(self, z: Distribution, owner: Tensor) -> Gaussian:
+        """What several inputs of one identity tell of it together: λ = Σ λ_i and ν = Σ ν_i, the exact posterior.
+
+        Args:
+            z: a list of N Gaussians.
+            owner: (N,), integers from 0: the identity each belongs to; identity k becomes row k of the result. An
+                identity without inputs gets the prior N(0, I).
+
+        >>> z = Gaussian(torch.ones(2, 1), torch.full((2, 1), 0.5))
+        >>> fused = Evidence().fuse(z, torch.tensor([0, 0]))
+        >>> fused.mean.item(), fused.variance.item()
+        (1.3333..., 0.3333...)
+        """
+        _require_posteriors(z)
+        if not isinstance(z, Gaussian):
+            raise ShapeError(
+                f"Gaussians are fused, got a {type(z).__name__}: n mixtures of C components would make one of Cⁿ of "
+                "unequal weight. Fuse Gaussian(z.mean, z.variance), or use a Gaussian head"
+            )
+        if len(z.batch_shape) != 1 or owner.shape != z.batch_shape or owner.is_floating_point():
+            raise ShapeError(
+                f"a list of N Gaussians is fused by the N integers of their owners, got {z!r} and owners of shape "
+                f"{tuple(owner.shape)} and {owner.dtype}"
+            )
+        if len(owner) and int(owner.min()) < 0:
+            raise ShapeError(f"owners are numbered from 0, got {int(owner.min())}")
+        count = int(owner.max()) + 1 if len(owner) else 0
+        mean, spread = z.mean, z.variance.expand_as(z.mean)
+        precision = torch.zeros(count, z.dim, dtype=z.dtype, device=z.device)
+        known = precision.index_add(0, owner, (1 - spread).clamp(min=0) / spread)  # Σ λ
+        pull = precision.index_add(0, owner, mean / spread)  # Σ ν
+        spread = 1 / (1 + known)
+        return Gaussian(pull * spread, spread)
+
+    def information(self, z: Distribution) -> Tensor:
+        """½ Σ_d log(1 + λ_d) in nats, `(...)`: how much narrower than the prior an embedding is.
+
+        Args:
+            z: Gaussians, or mixtures, whose components are averaged.
+        """
+        _require_posteriors(z)
+        _, spread = z.parts()
+        return -0.5 * (spread.expand_as(z.parts()[0])).log().sum(-1).mean(-1)
+
+    def settings(self) -> dict[str, float]:
+        return {"log_odds": self.log_odds.item(), "temper": self.temper.item()}
+
+    def extra_repr(self) -> str:
+        return f"log_odds={self.log_odds.item():g}, temper={self.temper.item():g}"
+
+
+def _log_factor(mean1: Tensor, spread1: Tensor, mean2: Tensor, spread2: Tensor) -> Tensor:
+    """½ Σ_d [(σ₂²μ₁² + σ₁²μ₂² − (μ₁ − μ₂)²)/t − log t], t = σ₁² + (1 − σ₁²)σ₂²; a sum of terms that do not cancel."""
+    t = spread1 + (1 - spread1) * spread2
+    terms = (spread2 * mean1.square() + spread1 * mean2.square() - (mean1 - mean2).square()) / t - t.log()
+    return 0.5 * terms.sum(-1)
+
+
+def _components(z: Distribution) -> Gaussian:
+    """All components of a list, one after the other."""
+    mean, spread = z.parts()
+    return Gaussian._unchecked(mean.flatten(0, -2), spread.expand_as(mean).flatten(0, -2))
+
+
+def _require_posteriors(*zs: Distribution) -> None:
+    for z in zs:
+        if isinstance(z, Point):
+            raise ValueRangeError(
+                "a Point claims infinite evidence, which no finite prior odds can weigh: give it the variance of what "
+                "it does not know, as Gaussian(z.mean, variance) with 0 < variance ≤ 1, or compare by a MatchCurve"
+            )
+        if not isinstance(z, Gaussian | Mixture):
+            raise ShapeError(f"embeddings are compared, got a {type(z).__name__}: wrap it as Gaussian(mean, variance)")
+        widest = float(z.parts()[1].detach().max()) if z.parts()[1].numel() else 0.0
+        if widest > WIDEST:
+            raise ValueRangeError(
+                f"evidence compares posteriors of an identity with the prior N(0, I), so no variance exceeds 1; got "
+                f"one of {widest:g}. Rescale the space, or use a head that keeps to it (EvidenceHead)"
+            )
+    if len({z.dim for z in zs}) > 1:
+        raise ShapeError(f"embeddings of one space are compared, got dimensions {[z.dim for z in zs]}")
+
+
+def _require_lists(z1: Distribution, z2: Distribution) -> None:
+    for name, z in (("first", z1), ("second", z2)):
+        if len(z.batch_shape) != 1:
+            raise ShapeError(f"all pairs of two lists of embeddings are compared, the {name} is {z!r}")
