@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hedged.distributions import Distribution, Gaussian, Mixture, Point
 from hedged.errors import ShapeError, ValueRangeError
-from hedged.match._evidence.matrix import shared_groups
+from hedged.match._evidence.matrix import log_factors, shared_groups
 from hedged.match.evidence import Evidence
 from hedged.match.model import MatchModel
 
@@ -206,3 +206,15 @@ def test_it_is_exact_and_saves_what_it_knows() -> None:
     other = MatchModel.restore({"kind": model.kind, **model.settings()})
     assert isinstance(other, Evidence)
     assert (other.log_odds.item(), other.temper.item(), other.error_bound()) == (0.25, 0.5, 0.0)
+
+
+@pytest.mark.parametrize("variances", [[0.1, 0.1, 0.4, 0.4, 0.9, 0.9], [0.1, 0.1, 0.1, 0.4, 0.9, 0.9]])
+def test_products_are_those_of_logit_and_have_its_gradients(variances: list[float]) -> None:
+    spread = torch.tensor(variances, dtype=torch.float64).expand(5, -1)
+    mean = torch.randn(5, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    z = Gaussian(mean, spread)
+    found = log_factors(z, z, shared_groups(spread))
+    expected = MODEL.logit(z.unsqueeze(1), z.unsqueeze(0))
+    torch.testing.assert_close(found, expected)
+    (slopes,), (expected_slopes,) = (torch.autograd.grad(x.square().sum(), mean) for x in (found, expected))
+    torch.testing.assert_close(slopes, expected_slopes)

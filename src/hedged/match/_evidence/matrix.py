@@ -60,6 +60,8 @@ def factored(z: Gaussian, groups: list[slice]) -> tuple[list[Tensor], list[Tenso
 
 def log_factors(z1: Gaussian, z2: Gaussian, groups: list[slice]) -> Tensor:
     """log BF of all pairs, `(N, M)`, by matrix products, with gradients; groups as `shared_groups` has them."""
+    if len({group.stop - group.start for group in groups}) == 1:
+        return _equal_groups(z1, z2, len(groups))
     left, _, spread1 = factored(z1, groups)
     _, right, spread2 = factored(z2, groups)
     total = z1.mean.new_zeros(())
@@ -68,6 +70,19 @@ def log_factors(z1: Gaussian, z2: Gaussian, groups: list[slice]) -> Tensor:
         t = s1 + (1 - s1) * s2
         total = total + left[k] @ right[k].T / t - 0.5 * (group.stop - group.start) * t.log()
     return total
+
+
+def _equal_groups(z1: Gaussian, z2: Gaussian, groups: int) -> Tensor:
+    """The same for groups of one size, all at once: fewer and larger operations, for training."""
+    (mean1, spread1), (mean2, spread2) = (
+        (x.unflatten(-1, (groups, -1)).movedim(1, 0) for x in z.tensors) for z in (z1, z2)
+    )
+    s1, s2 = spread1[..., :1], spread2[..., :1]  # (K, N, 1), (K, M, 1)
+    squares1, squares2 = (m.square().sum(-1, keepdim=True) for m in (mean1, mean2))
+    left = torch.cat([mean1, -0.5 * squares1, -0.5 * (1 - s1)], -1)
+    right = torch.cat([mean2, 1 - s2, squares2], -1)
+    t = torch.baddbmm(s1, 1 - s1, s2.mT)  # (K, N, M)
+    return (left @ right.mT / t - 0.5 * mean1.shape[-1] * t.log()).sum(0)
 
 
 def rounding(z1: Gaussian, z2: Gaussian, groups: list[slice]) -> float:

@@ -1,0 +1,20 @@
+"""A hedged head on vectors that you already have, scikit-learn style: `Retrofit(seed=0).fit(X, y)`.
+
+| file | its one idea |
+|---|---|
+| estimator.py | `Retrofit`: fit, match_proba, uncertainty, novelty, save and load |
+| checks.py | what is refused, in words |
+| front.py | vectors made alike: standardised, of unit length, on their principal axes |
+| plda.py | two-covariance PLDA in closed form: where every head starts |
+| head.py | `EvidenceHead`: a vector becomes a Gaussian, no wider than the prior |
+| simple.py | the simpler ways, cosine, LDA and PLDA, as heads of the same kind |
+| pairs.py | training on pairs, with noise |
+| folds.py | identities dealt out, so that no head is judged by those it has seen |
+| calibrate.py | log-odds that hold for strangers: an offset and a temper |
+| select.py | what is compared on held-out identities, and what is chosen |
+| distance.py | novelty: how far from the training vectors |
+"""
+
+from hedged.retrofit.estimator import Retrofit as Retrofit
+from hedged.retrofit.head import EvidenceHead as EvidenceHead
+from hedged.retrofit.select import Report as Report

@@ -1,0 +1,301 @@
+"""How a head is fitted: directions, a quality network, and what held-out identities say of them.
+
+1. The front makes vectors alike, from all of them and their poorer views.
+2. Identities are dealt out to four folds; each is seen through directions that were found without it.
+3. Three branches learn how much evidence there is: one with projections as long as they are, one with projections of
+   one length, one that learns its directions too. They learn on two folds and are judged on the other two, and the
+   other way round, so that every identity is held out once. Log Bayes factors add up: ensembles are judged for free.
+4. The simpler ways are judged on the same folds. If one is ahead, it is taken instead; with few identities it has to be
+   ahead of the cosine by a margin.
+5. What was taken is fitted to all identities, and its log-odds are calibrated on the held-out pairs.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hedged.distributions import Gaussian
+from hedged.retrofit import simple
+from hedged.retrofit.calibrate import Line, fit_line
+from hedged.retrofit.crossfit import Fold, Training, Views, embed_held_out, one_thread, train_projection, train_quality
+from hedged.retrofit.folds import identity_folds
+from hedged.retrofit.front import Front
+from hedged.retrofit.head import Branch, EvidenceHead
+from hedged.retrofit.plda import Directions, directions
+from hedged.retrofit.select import Measured, Pairs, held_out_pairs, measure
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.intp]
+
+FOLDS = 4
+SEEN_AXES = 50  # leading principal axes that the quality network sees
+HIDDEN = 32  # its hidden units
+GROUPS = 8  # of like evidence, in a branch
+LEAST_IDENTITIES = 20  # to train on; with fewer, only the simpler ways are compared
+LEAST_DIRECTION = 0.02  # evidence of a direction that is worth a dimension
+MOST_DIMS = 128  # of a branch, unless told
+BRANCHES = ("own", "unit", "learnt")  # lengths of projections as they are, or all one; directions learnt too
+ENSEMBLES = (("own", "unit"), ("unit", "learnt"), ("own", "unit", "learnt"))
+LEARNT_AXES, LEARNT_HIDDEN, LEARNT_RIDGE = 200, 128, 1.0
+LEARNT_STEPS = 150  # in percent of those of a quality network
+RIDGES = (0.3, 1.0, 3.0, 10.0)
+LDA_DIMS = (20, 50, 100)
+MARGIN = 0.5  # over the number of identities: what a way has to be ahead of the cosine by
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """What to fit.
+
+    Args:
+        dim: dimensions of a branch, or None to choose.
+        axes: principal axes of the front.
+        ridge: of the directions, or None to choose.
+        training: of the quality network.
+        seed: of folds, batches and noise.
+    """
+
+    dim: int | None
+    axes: int
+    ridge: float | None
+    training: Training
+    seed: int
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A head with its calibration, and how it came to be.
+
+    Args:
+        way: the name of what was chosen.
+        head: vectors to Gaussians.
+        line: c and κ of its log-odds.
+        doubt: c and κ of the log-odds that a match of an input is found, given its log Bayes factor with itself.
+        compared: what each way reached on held-out identities.
+        settings: of the head.
+    """
+
+    way: str
+    head: EvidenceHead
+    line: Line
+    doubt: Line
+    compared: tuple[Measured, ...]
+    settings: dict[str, Any]
+
+
+@final
+class Fitting:
+    """One fit, step by step; `result` goes through them all.
+
+    Args:
+        x: vectors, (n, F).
+        poor: poorer views of the same rows, or None.
+        y: identities, (n,), numbered from 0 without gaps.
+        plan: what to fit.
+        tell: called with words when a step begins.
+    """
+
+    def __init__(self, x: Floats, poor: Floats | None, y: Ints, plan: Plan, tell: Callable[[str], None]) -> None:
+        self._plan, self._y, self._tell = plan, y, tell
+        self._x, self._poor = x, poor
+        both = x if poor is None else np.concatenate([x, poor])
+        self._both_y = y if poor is None else np.concatenate([y, y])
+        tell("principal axes")
+        self._front = Front.fitted(both, plan.axes, unit=True)
+        with torch.no_grad():
+            self._views = Views(*self._front(torch.from_numpy(x)))
+            self._poor_views = None if poor is None else Views(*self._front(torch.from_numpy(poor)))
+        self._held = [held for held in identity_folds(y, FOLDS, plan.seed) if _has_pairs(y[held])]
+        self._held = self._held or [np.ones(len(y), dtype=bool)]
+
+    def result(self) -> Fitted:
+        """The head that is best on held-out identities."""
+        ridge, folds = self._chosen_ridge()
+        ways = dict(self._simple_ways(folds))
+        trainable = int(self._y.max()) + 1 >= LEAST_IDENTITIES and len(folds) == FOLDS
+        if trainable:
+            ways |= self._ensembles(self._evidence_pairs(folds))
+        compared = sorted((measure(way, pairs) for way, pairs in ways.items()), key=lambda m: -m.merit)
+        best = self._choose(compared)
+        self._tell("all identities")
+        found = self._directions(np.ones(len(self._y), dtype=bool), ridge)
+        head = self._fit(best.way, found, folds)
+        pairs = ways[best.way]
+        line = fit_line(pairs.factors, pairs.matches, pairs.weights, 1 / len(head.branches))
+        doubt = fit_doubt(pairs, line)
+        settings = {"ridge": ridge, "axes": self._front.axes, "branches": len(head.branches), "dim": head.dim}
+        return Fitted(best.way, head, line, doubt, tuple(compared), settings)
+
+    def _directions(self, rows: NDArray[np.bool_], ridge: float, axes: int | None = None) -> Directions:
+        parts = [self._views] if self._poor_views is None else [self._views, self._poor_views]
+        u = np.concatenate([part.u.numpy()[rows, :axes] for part in parts]).astype(np.float64)
+        y = np.concatenate([self._y[rows]] * len(parts))
+        return directions(u, np.unique(y, return_inverse=True)[1].reshape(-1), ridge)
+
+    def _folds(self, ridge: float) -> list[Fold]:
+        made = []
+        for held in (held for held in self._held if _has_pairs(self._y[~held])):
+            rows = np.flatnonzero(held)
+            poor = None if self._poor_views is None else self._poor_views.take(rows)
+            made.append(Fold(self._directions(~held, ridge), self._views.take(rows), poor, self._y[rows]))
+        return made
+
+    def _chosen_ridge(self) -> tuple[float, list[Fold]]:
+        """The ridge by which PLDA with projections of one length is best, and the folds of it."""
+        self._tell("directions")
+        tried = RIDGES if self._plan.ridge is None else (self._plan.ridge,)
+        found = {ridge: self._folds(ridge) for ridge in tried}
+        if len(tried) == 1 or not found[tried[0]]:
+            return tried[0], found[tried[0]]
+        merit = {
+            r: measure("", self._pairs(folds, lambda f: [self._start(f.found, False)])).merit
+            for r, folds in found.items()
+        }
+        best = max(merit, key=lambda ridge: merit[ridge])
+        return best, found[best]
+
+    def _dim(self, found: Directions) -> int:
+        worth = int((found.evidence > LEAST_DIRECTION).sum())
+        return max(min(self._plan.dim or MOST_DIMS, worth), 1)
+
+    def _start(self, found: Directions, unit: bool) -> Branch:
+        return simple.started(found, self._dim(found), GROUPS, unit, HIDDEN, SEEN_AXES)
+
+    def _pairs(self, folds: list[Fold], branches: Callable[[Fold], list[Branch]]) -> Pairs:
+        """Held-out pairs of all folds, each embedded by its own branches."""
+        parts = []
+        for fold in folds:
+            made = branches(fold)
+            z = _joined([b(*fold.views) for b in made])
+            poor = None if fold.poor is None else _joined([b(*fold.poor) for b in made])
+            parts.append(held_out_pairs(z, poor, fold.y))
+        return Pairs.together(parts)
+
+    @torch.no_grad()
+    def _simple_ways(self, folds: list[Fold]) -> Iterator[tuple[str, Pairs]]:
+        self._tell("the simpler ways")
+        head = simple.cosine(self._x.shape[1])
+        parts = []
+        for held in self._held:
+            z = head(torch.from_numpy(self._x[held]))
+            poor = None if self._poor is None else head(torch.from_numpy(self._poor[held]))
+            parts.append(held_out_pairs(z, poor, self._y[held]))
+        yield "cosine", Pairs.together(parts)
+        if not folds:
+            return
+        most = min(len(fold.found.evidence) for fold in folds)
+        for dim in (d for d in LDA_DIMS if d <= most or d == LDA_DIMS[0]):
+            yield f"lda-{dim}", self._pairs(folds, lambda f, d=dim: [simple.lda(f.found, d)])  # type: ignore[misc]
+        yield "plda", self._pairs(folds, lambda f: [simple.plda(f.found, self._dim(f.found))])
+
+    def _evidence_pairs(self, folds: list[Fold]) -> dict[str, Pairs]:
+        """Pairs of all folds by each branch; every branch learnt on the other half of the folds."""
+        halves = (range(len(folds) // 2), range(len(folds) // 2, len(folds)))
+        parts: dict[str, list[Pairs]] = {kind: [] for kind in BRANCHES}
+        for judged, taught in (halves, halves[::-1]):
+            for kind in BRANCHES:
+                branch = self._trained(
+                    kind, [folds[k] for k in taught], np.any([self._held[k] for k in taught], axis=0)
+                )
+                for fold in (folds[k] for k in judged):
+                    parts[kind].append(self._judge(kind, branch, fold))
+        return {kind: Pairs.together(of_kind) for kind, of_kind in parts.items()}
+
+    @torch.no_grad()
+    def _judge(self, kind: str, branch: Branch, fold: Fold) -> Pairs:
+        """Held-out pairs of a fold: through its own directions, or through those that the branch learnt."""
+        if kind == "learnt":
+            return held_out_pairs(branch(*fold.views), None if fold.poor is None else branch(*fold.poor), fold.y)
+        poor = None if fold.poor is None else embed_held_out(branch, fold, poor=True)
+        return held_out_pairs(embed_held_out(branch, fold, poor=False), poor, fold.y)
+
+    def _trained(self, kind: str, folds: list[Fold], rows: NDArray[np.bool_]) -> Branch:
+        """A branch of one kind, trained on some folds, which hold these rows."""
+        self._tell(f"evidence, {kind}")
+        plan = self._plan
+        with torch.random.fork_rng(devices=[]), one_thread():
+            torch.manual_seed(plan.seed)
+            if kind == "learnt":
+                branch = self._learnt_start(rows)
+                poor = None if self._poor_views is None else self._poor_views.take(np.flatnonzero(rows))
+                views = self._views.take(np.flatnonzero(rows))
+                how = replace(plan.training, steps=plan.training.steps * LEARNT_STEPS // 100)
+                train_projection(branch, views, poor, self._y[rows], how, plan.seed)
+            else:
+                narrowest = min(folds, key=lambda f: self._dim(f.found)).found
+                branch = self._start(narrowest, unit=kind == "unit")
+                train_quality(branch, folds, plan.training, plan.seed)
+        return branch.requires_grad_(False)
+
+    def _learnt_start(self, rows: NDArray[np.bool_]) -> Branch:
+        """PLDA on the leading axes, with as much ridge as the noise will be."""
+        found = self._directions(rows, LEARNT_RIDGE, LEARNT_AXES)
+        dim = max(min(self._plan.dim or MOST_DIMS, len(found.evidence)), 1)
+        return simple.started(found, dim, GROUPS, False, LEARNT_HIDDEN, LEARNT_AXES, varied=True)
+
+    def _ensembles(self, each: dict[str, Pairs]) -> dict[str, Pairs]:
+        """Pairs of several branches side by side: their log Bayes factors add up."""
+        made = {}
+        for kinds in ENSEMBLES:
+            parts = [each[kind] for kind in kinds]
+            factors, own1, own2 = (sum(getattr(p, n) for p in parts) for n in ("factors", "own1", "own2"))
+            made["evidence " + "+".join(kinds)] = replace(parts[0], factors=factors, own1=own1, own2=own2)
+        return made
+
+    def _choose(self, compared: list[Measured]) -> Measured:
+        cosine = next(m for m in compared if m.way == "cosine")
+        margin = MARGIN / (int(self._y.max()) + 1)
+        return compared[0] if compared[0].merit > cosine.merit + margin else cosine
+
+    def _fit(self, way: str, found: Directions, folds: list[Fold]) -> EvidenceHead:
+        if way == "cosine":
+            return simple.cosine(self._x.shape[1])
+        if way.startswith("lda"):
+            return EvidenceHead(self._front, [simple.lda(found, int(way.removeprefix("lda-")))])
+        if way == "plda":
+            return EvidenceHead(self._front, [simple.plda(found, self._dim(found))])
+        branches = []
+        everything = np.ones(len(self._y), dtype=bool)
+        for kind in way.removeprefix("evidence ").split("+"):
+            branch = self._trained(kind, folds, everything)
+            if kind != "learnt":
+                branch.start_from(found.first(branch.dim))
+            branches.append(branch)
+        return EvidenceHead(self._front, branches)
+
+
+def fit_doubt(pairs: Pairs, line: Line) -> Line:
+    """Log-odds that a match of an input is found, from the log Bayes factor of the input with itself.
+
+    Args:
+        pairs: held-out pairs, with what each of their two inputs says of itself.
+        line: the calibrated log-odds of a match.
+    """
+    kept = pairs.matches
+    own = np.concatenate([pairs.own1[kept], pairs.own2[kept]])
+    found = np.tile(line.log_odds + line.temper * pairs.factors[kept] >= 0, 2)
+    if found.all() or not found.any():
+        return Line(float(np.log((found.sum() + 0.5) / ((~found).sum() + 0.5))), 1e-3)
+    fitted = fit_line(own, found, np.ones(len(own)), line.temper, balanced=False)
+    return copy.copy(fitted)
+
+
+def _joined(embedded: list[Gaussian]) -> Gaussian:
+    if len(embedded) == 1:
+        return embedded[0]
+    return Gaussian(*(torch.cat([z.tensors[i] for z in embedded], dim=-1) for i in range(2)))
+
+
+def _has_pairs(y: Ints) -> bool:
+    """Whether there are two identities or more, and two vectors of one of them."""
+    _, counts = np.unique(y, return_counts=True)
+    return len(counts) > 1 and int(counts.max()) > 1

@@ -1,0 +1,75 @@
+"""Vectors made alike before anything is learnt: standardised, of one length if told, on their principal axes."""
+
+from __future__ import annotations
+
+from typing import Any, Self, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+Floats = NDArray[np.floating[Any]]
+LEAST_SCALE = 1e-6  # of a feature, relative to the largest: one that hardly varies is left as it is
+
+
+@final
+class Front(nn.Module):
+    """u = Uᵀ(n(x) − c), n(x) = √F · s/‖s‖ with s = (x − m)/d: `(n, F)` to `(n, P)`, and log ‖s‖/√F `(n, 1)`.
+
+    The length of a vector tells of its quality more than of whom it shows, so it is set apart.
+
+    features: F, the width of the vectors.
+    axes: P, the principal axes that are kept.
+    unit: whether vectors are brought to one length; if not, n(x) = s.
+    """
+
+    mean: Tensor
+    scale: Tensor
+    centre: Tensor
+    basis: Tensor
+
+    def __init__(self, features: int, axes: int, unit: bool) -> None:
+        super().__init__()
+        self.unit = unit
+        self.register_buffer("mean", torch.zeros(features))
+        self.register_buffer("scale", torch.ones(features))
+        self.register_buffer("centre", torch.zeros(features))
+        self.register_buffer("basis", torch.zeros(features, axes))
+
+    @classmethod
+    def fitted(cls, x: Floats, axes: int, unit: bool) -> Self:
+        """The front of vectors.
+
+        x: (n, F) vectors.
+        axes: the principal axes to keep, at most as many as vectors and features.
+        unit: whether vectors are brought to one length.
+        """
+        x = np.asarray(x, np.float64)
+        mean, scale = x.mean(0), x.std(0)
+        scale = np.where(scale > LEAST_SCALE * max(scale.max(), 1e-300), scale, 1.0)
+        axes = min(axes, len(x), x.shape[1])
+        front = cls(x.shape[1], axes, unit)
+        front.mean, front.scale = torch.tensor(mean).float(), torch.tensor(scale).float()
+        alike = _alike((x - mean) / scale, unit)[0]
+        centre = alike.mean(0)
+        _, basis = np.linalg.eigh(np.cov(alike, rowvar=False, bias=True).reshape(x.shape[1], x.shape[1]))
+        front.centre, front.basis = torch.tensor(centre).float(), torch.tensor(basis[:, ::-1][:, :axes].copy()).float()
+        return front
+
+    @property
+    def axes(self) -> int:
+        """P, the number of principal axes."""
+        return int(self.basis.shape[1])
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        alike, length = _alike((x - self.mean) / self.scale, self.unit)
+        return (alike - self.centre) @ self.basis, length
+
+
+def _alike(s: Any, unit: bool) -> tuple[Any, Any]:
+    """Standardised vectors, of one length if told, and the logarithm of their length; arrays or tensors."""
+    square = (s * s).mean(1)[:, None]
+    length = (square + 1e-12) ** 0.5
+    log = length.log() if isinstance(length, Tensor) else np.log(length)
+    return (s / length if unit else s), log

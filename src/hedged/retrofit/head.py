@@ -1,0 +1,173 @@
+"""A vector becomes a Gaussian: where its identity is, and how much the vector tells of it."""
+
+from __future__ import annotations
+
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from hedged.distributions import Gaussian
+from hedged.errors import ShapeError
+from hedged.retrofit.front import Front
+from hedged.retrofit.plda import Directions
+
+FARTHEST = 6.0  # in natural logarithms, from the common evidence to that of one input
+LENGTH_GAIN = 5.0  # lengths vary little beside other features; the network sees them so many times larger
+
+
+@final
+class Branch(nn.Module):
+    """u ↦ N(μ, σ²) with σ² = 1/(1 + λ) and μ = (1 − σ²)·m, λ = λ₀·exp(a + g(x)) and m = s ∘ e^b ∘ n(h), h = Vᵀ(u − c).
+
+    λ is the evidence of the vector, m where it puts the identity; without evidence the Gaussian is the prior N(0, I).
+    V, λ₀ and s are those of PLDA (`start_from`), and n brings h to one length, if told. Dimensions come in K groups of
+    like evidence. a, b and the small network g are learnt (`hedged.retrofit.crossfit`) and zero at the start: then the
+    branch is PLDA, or the cosine if h has one length and all dimensions the same evidence.
+
+    Args:
+        axes: P, the leading principal axes that are looked at.
+        dim: D, a multiple of `groups`.
+        groups: K.
+        unit: whether h is brought to one length.
+        hidden: hidden units of g; 0: λ is the same for all inputs.
+        seen: the leading numbers of u that g sees, beside the lengths of x and h.
+        varied: whether g has an output for each group, not one for all.
+    """
+
+    weight: Tensor
+    centre: Tensor
+    log_evidence: Tensor
+    scale: Tensor
+    reach: Tensor
+
+    def __init__(
+        self, axes: int, dim: int, groups: int, unit: bool, hidden: int = 0, seen: int = 0, varied: bool = False
+    ) -> None:
+        super().__init__()
+        self.unit, self.seen, self.varied = unit, min(seen, axes), varied
+        self.register_buffer("weight", torch.zeros(axes, dim))
+        self.register_buffer("centre", torch.zeros(axes))
+        self.register_buffer("log_evidence", torch.zeros(groups))
+        self.register_buffer("scale", torch.ones(dim))
+        self.register_buffer("reach", torch.ones(()))
+        self.log_gain = nn.Parameter(torch.zeros(dim))
+        self.log_shift = nn.Parameter(torch.zeros(groups))
+        self.quality: nn.Sequential | None = None
+        if hidden:
+            last = nn.Linear(hidden, groups if varied else 1)
+            nn.init.zeros_(last.weight)
+            nn.init.zeros_(last.bias)
+            self.quality = nn.Sequential(nn.Linear(self.seen + 2, hidden), nn.ReLU(), last)
+
+    def start_from(self, found: Directions) -> None:
+        """Set V, c, λ₀ and s to those of PLDA; the evidence of a group is that of its dimensions, on average.
+
+        Args:
+            found: directions in the space of u, as many as there are dimensions.
+        """
+        evidence = torch.tensor(found.evidence.copy()).float()
+        shared = evidence.view(len(self.log_evidence), -1).mean(1)
+        spread = 1 + 1 / shared.repeat_interleave(len(evidence) // len(shared))  # of m, over all inputs
+        self.weight = torch.tensor(found.weight.copy()).float()
+        self.centre = torch.tensor(found.centre.copy()).float()
+        self.log_evidence = shared.log()
+        self.scale = (spread / (1 + evidence)).sqrt()
+        self.reach = (1 + evidence).mean().sqrt()
+
+    def described(self) -> dict[str, int | bool]:
+        """What its constructor takes."""
+        return {
+            "axes": len(self.weight),
+            "dim": self.dim,
+            "groups": len(self.log_evidence),
+            "unit": self.unit,
+            "hidden": 0 if self.quality is None else int(self.quality[0].out_features),  # type: ignore[arg-type]
+            "seen": self.seen,
+            "varied": self.varied,
+        }
+
+    @property
+    def dim(self) -> int:
+        """D."""
+        return int(self.weight.shape[1])
+
+    @property
+    def groups(self) -> list[slice]:
+        """The dimensions of each group."""
+        each = self.dim // len(self.log_evidence)
+        return [slice(start, start + each) for start in range(0, self.dim, each)]
+
+    def forward(self, u: Tensor, length: Tensor) -> Gaussian:
+        """The Gaussians of vectors on their principal axes, `(n, ≥ P)`, of log length `(n, 1)`."""
+        u = u[:, : len(self.weight)]
+        return self.of_projection((u - self.centre) @ self.weight, u[:, : self.seen], length)
+
+    def of_projection(self, h: Tensor, seen: Tensor, length: Tensor) -> Gaussian:
+        """The Gaussians of projected vectors.
+
+        Args:
+            h: projections, (n, D).
+            seen: what g sees of u, (n, seen).
+            length: logarithms of the lengths of the vectors, (n, 1).
+        """
+        reach = (h.square().mean(1, keepdim=True) + 1e-12).sqrt() / self.reach
+        log_evidence = (self.log_evidence + self.log_shift).expand(len(h), -1)
+        if self.quality is not None:
+            told = self.quality(torch.cat([seen, LENGTH_GAIN * length, LENGTH_GAIN * reach.log()], dim=1))
+            log_evidence = log_evidence + FARTHEST * torch.tanh(told / FARTHEST)
+        m = (h / reach if self.unit else h) * (self.scale * self.log_gain.exp())
+        each = self.dim // len(self.log_evidence)
+        share = log_evidence.sigmoid().repeat_interleave(each, dim=1)  # λ/(1 + λ) = 1 − σ²
+        return Gaussian(m * share, (-log_evidence).sigmoid().repeat_interleave(each, dim=1))
+
+
+@final
+class EvidenceHead(nn.Module):
+    """x ↦ N(μ, σ²): branches side by side, their dimensions one after the other, so that log Bayes factors add up.
+
+    A match model that tempers them by one over their number has their average: an ensemble in one embedding.
+
+    Args:
+        front: what makes vectors alike, F numbers to P.
+        branches: one or more.
+    """
+
+    def __init__(self, front: Front, branches: list[Branch]) -> None:
+        super().__init__()
+        self.front, self.branches = front, nn.ModuleList(branches)
+
+    @property
+    def features(self) -> int:
+        """F, the width of the vectors it takes."""
+        return len(self.front.mean)
+
+    @property
+    def dim(self) -> int:
+        """D, the dimensions of all branches together."""
+        return sum(int(branch.weight.shape[1]) for branch in self.branches)  # type: ignore[union-attr,index]
+
+    def forward(self, x: Tensor) -> Gaussian:
+        if x.ndim != 2 or x.shape[1] != self.features:
+            raise ShapeError(f"this head takes vectors of shape (n, {self.features}), got {tuple(x.shape)}")
+        return self.of_front(*self.front(x))
+
+    def of_front(self, u: Tensor, length: Tensor) -> Gaussian:
+        """The Gaussians of vectors that the front has seen: `(n, P)` and log lengths `(n, 1)`."""
+        embedded = [branch(u, length) for branch in self.branches]
+        if len(embedded) == 1:
+            return embedded[0]  # type: ignore[no-any-return]
+        return Gaussian(*(torch.cat([z.tensors[i] for z in embedded], dim=-1) for i in range(2)))
+
+
+def groups_of(dim: int, most: int) -> int:
+    """The largest number of groups that deals dimensions out evenly.
+
+    Args:
+        dim: how many dimensions there are.
+        most: how many groups there may be.
+
+    >>> groups_of(60, most=8)
+    6
+    """
+    return next(k for k in range(min(most, dim), 0, -1) if dim % k == 0)

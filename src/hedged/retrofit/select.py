@@ -1,0 +1,164 @@
+"""What is compared on held-out identities, and what is chosen."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hedged.distributions import Gaussian
+from hedged.match.evidence import Evidence
+from hedged.metrics.verification import average_precision
+
+Floats = NDArray[np.floating[Any]]
+Flags = NDArray[np.bool_]
+Ints = NDArray[np.intp]
+MOST_PAIRED = 3000  # vectors whose pairs are all compared; of more, so many are drawn
+AP_SHARE = 0.2  # how much average precision counts beside balanced accuracy
+
+
+@final
+@dataclass(frozen=True)
+class Measured:
+    """What one way reached on identities it had not seen.
+
+    way: its name.
+    balanced_accuracy: at its best threshold, on the vectors as they are.
+    average_precision: of all pairs of them.
+    poor_balanced_accuracy: the same on the poorer vectors; None without any.
+    poor_average_precision: of all pairs of them.
+    """
+
+    way: str
+    balanced_accuracy: float
+    average_precision: float
+    poor_balanced_accuracy: float | None = None
+    poor_average_precision: float | None = None
+
+    @property
+    def merit(self) -> float:
+        """What ways are compared by: balanced accuracy, and a fifth of average precision, mean over both kinds."""
+        clean = self.balanced_accuracy + AP_SHARE * self.average_precision
+        if self.poor_balanced_accuracy is None or self.poor_average_precision is None:
+            return clean
+        return (clean + self.poor_balanced_accuracy + AP_SHARE * self.poor_average_precision) / 2
+
+
+@final
+@dataclass(frozen=True)
+class Report:
+    """What `Retrofit.fit` compared on held-out identities, and what it chose.
+
+    chosen: the name of the way that was chosen, such as "evidence own+unit": branches of an `EvidenceHead`.
+    compared: what each way reached, best first.
+    identities: how many identities there were.
+    vectors: how many vectors.
+    dim: dimensions of the embedding.
+    settings: of the head that was chosen.
+    seconds: that the fit took.
+    notes: what a user should know, a sentence each.
+    """
+
+    chosen: str
+    compared: tuple[Measured, ...]
+    identities: int
+    vectors: int
+    dim: int
+    settings: dict[str, Any]
+    seconds: float
+    notes: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it in words and numbers, for a JSON file."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [f"{self.chosen} was chosen for {self.vectors} vectors of {self.identities} identities:"]
+        for m in self.compared:
+            poor = "" if m.poor_balanced_accuracy is None else f", poor {m.poor_balanced_accuracy:.3f}"
+            lines.append(f"  {m.way:<24} balanced accuracy {m.balanced_accuracy:.3f}{poor}")
+        return "\n".join([*lines, *self.notes])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs of held-out vectors, (n,) each.
+
+    Args:
+        factors: log Bayes factors.
+        matches: whether they match.
+        is_poor: whether they are poorer views.
+        own1: the log Bayes factor of the first with itself.
+        own2: of the second with itself.
+    """
+
+    factors: Floats
+    matches: Flags
+    is_poor: Flags
+    own1: Floats
+    own2: Floats
+
+    @staticmethod
+    def together(parts: list[Pairs]) -> Pairs:
+        """Pairs of several folds."""
+        return Pairs(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Pairs)))
+
+    def of(self, poor: bool) -> Pairs:
+        """Those of poorer vectors only, or of the others only."""
+        kept = self.is_poor == poor
+        return Pairs(*(getattr(self, f.name)[kept] for f in fields(Pairs)))
+
+    @property
+    def weights(self) -> Floats:
+        """So that clean and poor pairs count as much, and among each matches as much as others."""
+        w = np.zeros(len(self.factors))
+        for poor in (False, True):
+            for match in (False, True):
+                rows = (self.is_poor == poor) & (self.matches == match)
+                w[rows] = 1 / max(rows.sum(), 1)
+        return w
+
+
+def held_out_pairs(z: Gaussian, poor: Gaussian | None, y: Ints) -> Pairs:
+    """All pairs of held-out vectors, and all of their poorer views.
+
+    z: embeddings of N vectors.
+    poor: of their poorer views, or None.
+    y: identities, (N,).
+    """
+    rows = np.sort(np.random.default_rng(0).permutation(len(y))[:MOST_PAIRED])
+    first, second = np.triu_indices(len(rows), 1)
+    matches = y[rows][first] == y[rows][second]
+    parts, model = [], Evidence()
+    for is_poor, seen in ((False, z), (True, poor)):
+        if seen is not None:
+            kept = seen[torch.from_numpy(rows)]
+            factors = model.matrix(kept, kept).numpy()[first, second].astype(np.float64)
+            own = model.logit(kept, kept).detach().numpy().astype(np.float64)
+            parts.append(Pairs(factors, matches, np.full(len(factors), is_poor), own[first], own[second]))
+    return Pairs.together(parts)
+
+
+def measure(way: str, pairs: Pairs) -> Measured:
+    """What a way reaches on pairs of held-out identities.
+
+    way: its name.
+    pairs: log Bayes factors of the pairs, or anything that rises with them.
+    """
+    clean, poor = pairs.of(False), pairs.of(True)
+    found = [best_balanced_accuracy(clean), average_precision(clean.factors, clean.matches)]
+    if len(poor.factors):
+        found += [best_balanced_accuracy(poor), average_precision(poor.factors, poor.matches)]
+    return Measured(way, *found)
+
+
+def best_balanced_accuracy(pairs: Pairs) -> float:
+    """½ P(accepted | match) + ½ P(refused | stranger) at the best threshold."""
+    order = np.argsort(-pairs.factors, kind="stable")
+    matches = pairs.matches[order]
+    gain = np.cumsum(matches) / matches.sum() - np.cumsum(~matches) / (~matches).sum()
+    return float(0.5 + 0.5 * max(gain.max(), 0.0))

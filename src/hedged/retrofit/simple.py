@@ -1,0 +1,84 @@
+"""The simpler ways that a trained head is compared with: cosine, LDA and PLDA, each as a head of constant evidence.
+
+With one variance for all inputs, and means of one length, the log Bayes factor is a straight line in the cosine. So
+each way has a calibrated probability, embeddings, fusion and search as any other head has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hedged.retrofit.front import Front
+from hedged.retrofit.head import Branch, EvidenceHead, groups_of
+from hedged.retrofit.plda import Directions
+
+Floats = NDArray[np.floating[Any]]
+COSINE_EVIDENCE = 1.0  # of each dimension of vectors of unit length; calibration scales what it makes of them
+
+
+def cosine(features: int) -> EvidenceHead:
+    """The cosine of the vectors as they are.
+
+    Args:
+        features: F, the width of the vectors.
+    """
+    front = Front(features, features, unit=True)
+    front.basis = torch.eye(features)
+    return EvidenceHead(front, [_of_unit_length(np.eye(features), np.zeros(features))])
+
+
+def lda(found: Directions, dim: int) -> Branch:
+    """The cosine of discriminant directions.
+
+    Args:
+        found: directions, best first.
+        dim: how many of them to take.
+    """
+    kept = found.first(dim)
+    return _of_unit_length(kept.weight, kept.centre)
+
+
+def _of_unit_length(weight: Floats, centre: Floats) -> Branch:
+    branch = Branch(*weight.shape, groups=1, unit=True)
+    branch.weight = torch.tensor(weight.copy()).float()
+    branch.centre = torch.tensor(centre.copy()).float()
+    branch.log_evidence = torch.full((1,), float(np.log(COSINE_EVIDENCE)))
+    return branch
+
+
+def plda(found: Directions, dim: int) -> Branch:
+    """Two-covariance PLDA, with evidence of its own for every dimension.
+
+    Args:
+        found: directions, best first.
+        dim: how many of them to take.
+    """
+    kept = found.first(dim)
+    branch = Branch(len(kept.weight), len(kept.evidence), groups=len(kept.evidence), unit=False)
+    branch.start_from(kept)
+    return branch
+
+
+def started(
+    found: Directions, dim: int, groups: int, unit: bool, hidden: int, seen: int, varied: bool = False
+) -> Branch:
+    """PLDA but for groups of like evidence, with a network to tell how much an input says: to be trained.
+
+    Args:
+        found: directions, best first.
+        dim: how many of them to take; fewer if there are fewer, or if groups do not deal them out evenly.
+        groups: how many groups of like evidence there are, at most.
+        unit: whether projections are brought to one length.
+        hidden: hidden units of the network.
+        seen: how many leading principal axes it sees.
+        varied: whether it tells groups apart.
+    """
+    dim = min(dim, len(found.evidence))
+    dim -= dim % groups if dim > 2 * groups else 0
+    branch = Branch(len(found.weight), dim, groups_of(dim, groups), unit, hidden, seen, varied)
+    branch.start_from(found.first(dim))
+    return branch

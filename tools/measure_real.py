@@ -1,0 +1,295 @@
+"""Measure `Retrofit` on the vectors of a real network, beside what one would do instead: results/real/<set>.json.
+
+    python tools/measure_real.py VECTORS.npz --set dogs-efficientnet --seeds 3 --out results/real
+
+VECTORS.npz holds X (n, F), poor (n, F): the same inputs seen worse, y (n,) and test (n,): which rows are of test
+identities. Nothing is chosen on those. --validation measures on a quarter of the training identities instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hedged.distributions import Gaussian
+from hedged.match import Evidence
+from hedged.metrics import average_precision, expected_calibration_error, roc_auc
+from hedged.retrofit import Retrofit
+from hedged.retrofit.front import Front
+from hedged.retrofit.plda import directions
+
+Floats = NDArray[Any]
+Score = Callable[[Floats, Floats], Floats]
+QUALITIES = ("clean", "degraded")
+LDA_DIMS = (20, 100)
+PLDA_DIMS = 400
+BASELINE_RIDGES = (0.01, 0.1, 0.3, 1.0, 3.0)
+REFUSED = 0.2  # share of inputs
+TEMPLATE = 3  # photos of an identity that are enrolled
+FALSE_ALARMS = 0.1
+OPEN_SET_DRAWS = 5
+
+
+@dataclass(frozen=True)
+class Set:
+    """Training and test vectors of one set, by quality."""
+
+    train: dict[str, Floats]
+    train_y: Floats
+    test: dict[str, Floats]
+    test_y: Floats
+
+
+def read(path: Path, validation: bool) -> Set:
+    """The vectors of a file; with `validation`, a quarter of the training identities stand for the test ones."""
+    with np.load(path, allow_pickle=False) as file:
+        x, poor, y, test = (file[name] for name in ("X", "poor", "y", "test"))
+    if validation:
+        x, poor, y = x[~test], poor[~test], y[~test]
+        identities = np.random.default_rng(0).permutation(np.unique(y))
+        test = np.isin(y, identities[: len(identities) // 4])
+    parts = {"clean": x.astype(np.float32), "degraded": poor.astype(np.float32)}
+    return Set({q: v[~test] for q, v in parts.items()}, y[~test], {q: v[test] for q, v in parts.items()}, y[test])
+
+
+def pairs_of(y: Floats) -> tuple[Floats, Floats, Floats]:
+    first, second = np.triu_indices(len(y), 1)
+    return first, second, y[first] == y[second]
+
+
+def best_threshold(scores: Floats, matches: Floats) -> tuple[float, float]:
+    """The best balanced accuracy, and the threshold that has it."""
+    order = np.argsort(-scores, kind="stable")
+    hits = matches[order]
+    gain = np.cumsum(hits) / hits.sum() - np.cumsum(~hits) / (~hits).sum()
+    best = int(gain.argmax())
+    return 0.5 + 0.5 * float(gain[best]), float(scores[order[best]])
+
+
+def balanced_accuracy(scores: Floats, matches: Floats, threshold: float) -> float:
+    accepted = scores >= threshold
+    return float(accepted[matches].mean() + (~accepted[~matches]).mean()) / 2
+
+
+def cut(scores: Floats, pairs: tuple[Floats, Floats, Floats], refused_first: Floats) -> float:
+    """By how much 1 − balanced accuracy falls when a fifth of the inputs is refused, both at their best threshold."""
+    first, second, matches = pairs
+    kept = refused_first <= np.quantile(refused_first, 1 - REFUSED)
+    both = kept[first] & kept[second]
+    before, after = best_threshold(scores, matches)[0], best_threshold(scores[both], matches[both])[0]
+    return 1 - (1 - after) / (1 - before)
+
+
+def cosine(a: Floats, b: Floats) -> Floats:
+    a, b = (x / (np.linalg.norm(x, axis=1, keepdims=True) + 1e-12) for x in (a, b))
+    return np.asarray(a @ b.T)
+
+
+def baselines(x: Floats, y: Floats, unit: bool) -> dict[str, Score]:
+    """LDA and PLDA fitted to vectors; with `unit`, to vectors of one length, as speaker recognition does."""
+    front = Front.fitted(x, x.shape[1], unit=unit)
+    labels = np.unique(y, return_inverse=True)[1].reshape(-1)
+
+    def seen(v: Floats) -> Floats:
+        return front(torch.from_numpy(np.asarray(v, np.float32)))[0].double().numpy()
+
+    made: dict[str, Score] = {}
+    for ridge in BASELINE_RIDGES:
+        found = directions(seen(x), labels, ridge)
+
+        def project(v: Floats, found: Any = found) -> Floats:
+            return np.asarray((seen(v) - found.centre) @ found.weight)
+
+        for dim in LDA_DIMS:
+            made[f"lda-{dim}/{ridge}"] = lambda a, b, p=project, d=dim: cosine(p(a)[:, :d], p(b)[:, :d])
+        made[f"plda/{ridge}"] = lambda a, b, p=project, w=found.evidence: plda_scores(p(a), p(b), w)
+    return made
+
+
+def plda_scores(a: Floats, b: Floats, evidence: Floats) -> Floats:
+    """Log Bayes factors of whitened projections by two-covariance PLDA, with at most PLDA_DIMS directions."""
+    w = evidence[:PLDA_DIMS]
+    a, b = a[:, : len(w)], b[:, : len(w)]
+    spread = 1 / (1 + w)
+    z1, z2 = (
+        Gaussian(torch.from_numpy(np.sqrt(w) * spread * v), torch.from_numpy(spread).expand(len(v), -1)) for v in (a, b)
+    )
+    return np.asarray(Evidence().matrix(z1, z2).numpy())
+
+
+def chosen_baselines(data: Set, fitted_to: tuple[str, ...], unit: bool) -> dict[str, tuple[Score, dict[str, float]]]:
+    """LDA and PLDA with the ridge that is best on held-out training identities, and thresholds chosen there."""
+    identities = np.random.default_rng(1).permutation(np.unique(data.train_y))
+    held = np.isin(data.train_y, identities[: len(identities) // 4])
+
+    def stacked(rows: Floats) -> tuple[Floats, Floats]:
+        x = np.concatenate([data.train[q][rows] for q in fitted_to])
+        return x, np.concatenate([data.train_y[rows]] * len(fitted_to))
+
+    first, second, matches = pairs_of(data.train_y[held])
+    tried = baselines(*stacked(~held), unit) | {"cosine/": cosine}
+    found: dict[str, tuple[float, str, dict[str, float]]] = {}
+    for name, score in tried.items():
+        way, at = name.split("/")[0], {}
+        merit = 0.0
+        for q in QUALITIES:
+            scores = score(data.train[q][held], data.train[q][held])[first, second]
+            accuracy, at[q] = best_threshold(scores, matches)
+            merit += accuracy
+        if way not in found or merit > found[way][0]:
+            found[way] = (merit, name, at)
+    final = baselines(*stacked(np.ones_like(held)), unit) | {"cosine/": cosine}
+    return {way: (final[name], at) for way, (_, name, at) in found.items()}
+
+
+def measure_scores(data: Set, score: Score, thresholds: dict[str, float]) -> dict[tuple[str, str], float]:
+    first, second, matches = pairs_of(data.test_y)
+    found = {}
+    for q in QUALITIES:
+        scores = score(data.test[q], data.test[q])[first, second]
+        found[q, "ap"] = average_precision(scores, matches)
+        found[q, "balanced_accuracy"] = balanced_accuracy(scores, matches, thresholds[q])
+        found[q, "best_balanced_accuracy"] = best_threshold(scores, matches)[0]
+    return found
+
+
+def measure_head(data: Set, head: Retrofit) -> dict[tuple[str, str], float]:
+    pairs = pairs_of(data.test_y)
+    first, second, matches = pairs
+    found, doubts = {}, []
+    weights = np.where(matches, 0.5 / matches.sum(), 0.5 / (~matches).sum())
+    for q in QUALITIES:
+        z = head.embed(data.test[q])
+        scores = head.match_model.matrix(z, z).numpy()[first, second].astype(np.float64)
+        doubt = -Evidence().logit(z, z).detach().double().numpy()
+        doubts.append(doubt)
+        found[q, "ap"] = average_precision(scores, matches)
+        found[q, "balanced_accuracy"] = balanced_accuracy(scores, matches, 0.0)
+        found[q, "best_balanced_accuracy"] = best_threshold(scores, matches)[0]
+        p = 1 / (1 + np.exp(-np.clip(scores, -700, 700)))
+        found[q, "ece"] = expected_calibration_error(p, matches, weights=weights)
+        found[q, "error_cut"] = cut(scores, pairs, doubt)
+        found[q, "error_cut_by_norm"] = cut(scores, pairs, -np.linalg.norm(data.test[q], axis=1))
+        found[q, "error_cut_by_neighbour"] = cut(scores, pairs, head.novelty(data.test[q]))
+    is_degraded = np.repeat([False, True], len(data.test_y))
+    found["degraded", "eta_auroc"] = roc_auc(np.concatenate(doubts), is_degraded)
+    return found
+
+
+def open_set(data: Set, draw: int, template_scores: Callable[[Floats, Floats, Floats], Floats]) -> float:
+    """Detection and identification rate at a false alarm rate of 0.1: half of the identities enrolled by templates."""
+    rng = np.random.default_rng(draw)
+    half = rng.random(len(data.test_y)) < 0.5
+    x = np.where(half[:, None], data.test["degraded"], data.test["clean"])
+    identities = rng.permutation(np.unique(data.test_y))
+    enrolled, owner, known, strangers = [], [], [], []
+    for k, identity in enumerate(identities):
+        rows = rng.permutation(np.flatnonzero(data.test_y == identity))
+        if k % 2 or len(rows) <= TEMPLATE:
+            strangers += list(rows)
+            continue
+        number = len(set(owner))
+        enrolled += list(rows[:TEMPLATE])
+        owner += [number] * TEMPLATE
+        known += [(row, number) for row in rows[TEMPLATE:]]
+    scores = template_scores(x[enrolled], np.array(owner), x)
+    alarm = np.quantile(scores[strangers].max(1), 1 - FALSE_ALARMS)
+    rows, truth = (np.array(column) for column in zip(*known, strict=True))
+    right = (scores[rows].argmax(1) == truth) & (scores[rows].max(1) >= alarm)
+    return float(right.mean())
+
+
+def by_mean_vector(score: Score) -> Callable[[Floats, Floats, Floats], Floats]:
+    def scores(enrolled: Floats, owner: Floats, probes: Floats) -> Floats:
+        means = np.stack([enrolled[owner == k].mean(0) for k in range(owner.max() + 1)])
+        return score(probes, means)
+
+    return scores
+
+
+def by_fusion(head: Retrofit) -> Callable[[Floats, Floats, Floats], Floats]:
+    def scores(enrolled: Floats, owner: Floats, probes: Floats) -> Floats:
+        templates = head.match_model.fuse(head.embed(enrolled), torch.from_numpy(owner))
+        return np.asarray(head.match_model.matrix(head.embed(probes), templates).numpy())
+
+    return scores
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("vectors", type=Path)
+    parser.add_argument("--set", required=True, help="the name of the set, which names the file")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--out", type=Path, help="a folder; without it, the table is only printed")
+    parser.add_argument("--validation", action="store_true", help="measure on training identities, to choose by")
+    parser.add_argument("--only", choices=["baselines", "heads"], help="measure one part")
+    arguments = parser.parse_args()
+    data = read(arguments.vectors, arguments.validation)
+    measured: dict[str, list[dict[tuple[str, str], float]]] = {}
+    if arguments.only != "heads":
+        for tag, fitted_to, unit in (
+            ("-clean-only", ("clean",), False),
+            ("", QUALITIES, False),
+            ("-unit", QUALITIES, True),
+        ):
+            for way, (score, at) in chosen_baselines(data, fitted_to, unit).items():
+                if way == "cosine" and tag:
+                    continue
+                found = measure_scores(data, score, at)
+                if tag != "-clean-only":
+                    rates = [open_set(data, draw, by_mean_vector(score)) for draw in range(OPEN_SET_DRAWS)]
+                    found["degraded", "dir_at_fpir"] = float(np.mean(rates))
+                measured[way + tag] = [found]
+                show(way + tag, measured[way + tag])
+    if arguments.only != "baselines":
+        for name, poor in (("evidence", data.train["degraded"]), ("evidence-without-poor", None)):
+            for seed in range(arguments.seeds):
+                began = time.monotonic()
+                head = Retrofit(seed=seed).fit(data.train["clean"], data.train_y, poor=poor)
+                print(f"{name} seed {seed}: {time.monotonic() - began:.0f} s\n{head.report_}", flush=True)
+                found = measure_head(data, head)
+                rates = [open_set(data, draw, by_fusion(head)) for draw in range(OPEN_SET_DRAWS)]
+                found["degraded", "dir_at_fpir"] = float(np.mean(rates))
+                found["clean", "fell_back"] = float(not head.report_.chosen.startswith("evidence"))
+                measured.setdefault(name, []).append(found)
+            show(name, measured[name])
+    if arguments.out:
+        command = "python tools/measure_real.py " + " ".join(
+            Path(a).name if a == str(arguments.vectors) else a for a in sys.argv[1:]
+        )
+        cells = [
+            {
+                "set": arguments.set,
+                "method": method,
+                "quality": quality,
+                "metric": metric,
+                "measured": round(float(np.mean([run[quality, metric] for run in runs])), 4),
+                "std": round(float(np.std([run[quality, metric] for run in runs])), 4),
+                "seeds": len(runs),
+                "command": command,
+            }
+            for method, runs in measured.items()
+            for quality, metric in runs[0]
+        ]
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        (arguments.out / f"{arguments.set}.json").write_text(json.dumps(cells, indent=1) + "\n", encoding="utf-8")
+
+
+def show(name: str, runs: list[dict[tuple[str, str], float]]) -> None:
+    for quality in QUALITIES:
+        told = " ".join(f"{m}={np.mean([r[quality, m] for r in runs]):.4f}" for q, m in runs[0] if q == quality)
+        print(f"{name:24s} {quality:9s} {told}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
