@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from hedged.match import Evidence
 from hedged.metrics import average_precision, expected_calibration_error, roc_auc
 from hedged.retrofit import Retrofit
 from hedged.retrofit.front import Front
-from hedged.retrofit.plda import directions
+from hedged.retrofit.plda import Directions, directions
 
 Floats = NDArray[Any]
 Score = Callable[[Floats, Floats], Floats]
@@ -101,25 +102,35 @@ def baselines(x: Floats, y: Floats, unit: bool) -> dict[str, Score]:
     labels = np.unique(y, return_inverse=True)[1].reshape(-1)
 
     def seen(v: Floats) -> Floats:
-        return front(torch.from_numpy(np.asarray(v, np.float32)))[0].double().numpy()
+        return np.asarray(front(torch.from_numpy(np.asarray(v, np.float32)))[0].double().numpy())
 
     made: dict[str, Score] = {}
     for ridge in BASELINE_RIDGES:
         found = directions(seen(x), labels, ridge)
 
-        def project(v: Floats, found: Any = found) -> Floats:
-            return np.asarray((seen(v) - found.centre) @ found.weight)
-
         for dim in LDA_DIMS:
-            made[f"lda-{dim}/{ridge}"] = lambda a, b, p=project, d=dim: cosine(p(a)[:, :d], p(b)[:, :d])
-        made[f"plda/{ridge}"] = lambda a, b, p=project, w=found.evidence: plda_scores(p(a), p(b), w)
+            made[f"lda-{dim}/{ridge}"] = _by_cosine(partial(_project, seen, found.first(dim)))
+        made[f"plda/{ridge}"] = _by_plda(
+            partial(_project, seen, found.first(PLDA_DIMS)), found.first(PLDA_DIMS).evidence
+        )
     return made
 
 
+def _project(seen: Callable[[Floats], Floats], found: Directions, v: Floats) -> Floats:
+    return np.asarray((seen(v) - found.centre) @ found.weight)
+
+
+def _by_cosine(project: Callable[[Floats], Floats]) -> Score:
+    return lambda a, b: cosine(project(a), project(b))
+
+
+def _by_plda(project: Callable[[Floats], Floats], evidence: Floats) -> Score:
+    return lambda a, b: plda_scores(project(a), project(b), evidence)
+
+
 def plda_scores(a: Floats, b: Floats, evidence: Floats) -> Floats:
-    """Log Bayes factors of whitened projections by two-covariance PLDA, with at most PLDA_DIMS directions."""
-    w = evidence[:PLDA_DIMS]
-    a, b = a[:, : len(w)], b[:, : len(w)]
+    """Log Bayes factors of whitened projections by two-covariance PLDA."""
+    w = evidence
     spread = 1 / (1 + w)
     z1, z2 = (
         Gaussian(torch.from_numpy(np.sqrt(w) * spread * v), torch.from_numpy(spread).expand(len(v), -1)) for v in (a, b)
@@ -192,7 +203,10 @@ def open_set(data: Set, draw: int, template_scores: Callable[[Floats, Floats, Fl
     half = rng.random(len(data.test_y)) < 0.5
     x = np.where(half[:, None], data.test["degraded"], data.test["clean"])
     identities = rng.permutation(np.unique(data.test_y))
-    enrolled, owner, known, strangers = [], [], [], []
+    enrolled: list[int] = []
+    owner: list[int] = []
+    known: list[tuple[int, int]] = []
+    strangers: list[int] = []
     for k, identity in enumerate(identities):
         rows = rng.permutation(np.flatnonzero(data.test_y == identity))
         if k % 2 or len(rows) <= TEMPLATE:

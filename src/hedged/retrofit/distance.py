@@ -51,10 +51,10 @@ class NeighbourDistance(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(n,): in [0, 2], higher is less like the training vectors."""
         k = min(NEIGHBOUR, len(self.known))
-        parts = [_directions(part - self.mean) @ self.known.T for part in x.split(BLOCK)]
+        parts = [_directions(x[i : i + BLOCK] - self.mean) @ self.known.T for i in range(0, len(x), BLOCK)]
         nearest = [part.topk(k, dim=1).values[:, -1] for part in parts]
         return 1 - torch.cat(nearest) if nearest else x.new_zeros(0)
 
 
 def _directions(x: Tensor) -> Tensor:
-    return x / (x.norm(dim=1, keepdim=True) + 1e-12)
+    return x / (x.square().sum(1, keepdim=True).sqrt() + 1e-12)

@@ -157,7 +157,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             A: vectors, (n, F).
         """
         x = self._vectors(A)
-        parts = [self._head(part) for part in x.split(EMBED_CHUNK)]
+        parts = [self._head(x[i : i + EMBED_CHUNK]) for i in range(0, len(x), EMBED_CHUNK)]
         return Gaussian(*(torch.cat([z.tensors[i] for z in parts]) for i in range(2)))
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
@@ -320,11 +320,11 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 1
 
 
 def _is_positive(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and bool(np.isfinite(value)) and value > 0
+    return isinstance(value, int | float | np.integer | np.floating) and 0 < float(value) < float("inf")
 
 
 def _described(head: EvidenceHead) -> dict[str, Any]:

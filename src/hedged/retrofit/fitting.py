@@ -35,10 +35,13 @@ Floats = NDArray[np.float32]
 Ints = NDArray[np.intp]
 
 FOLDS = 4
-SEEN_AXES = 50  # leading principal axes that the quality network sees
+SEEN_AXES = 50  # leading principal axes that the quality network sees, at most
+IDENTITIES_AN_AXIS = 10  # identities that it takes to learn what an axis says of quality
 HIDDEN = 32  # its hidden units
 GROUPS = 8  # of like evidence, in a branch
 LEAST_IDENTITIES = 20  # to train on; with fewer, only the simpler ways are compared
+MANY_IDENTITIES = 200  # to learn directions from
+WORTH_OF_UNCERTAINTY = 0.01  # of merit: what a simpler way, which has none that tells, has to be ahead by
 LEAST_DIRECTION = 0.02  # evidence of a direction that is worth a dimension
 MOST_DIMS = 128  # of a branch, unless told
 BRANCHES = ("own", "unit", "learnt")  # lengths of projections as they are, or all one; directions learnt too
@@ -114,6 +117,9 @@ class Fitting:
         with torch.no_grad():
             self._views = Views(*self._front(torch.from_numpy(x)))
             self._poor_views = None if poor is None else Views(*self._front(torch.from_numpy(poor)))
+        self._identities = int(y.max()) + 1
+        self._seen = min(SEEN_AXES, self._identities // IDENTITIES_AN_AXIS)
+        self._kinds = BRANCHES if self._identities >= MANY_IDENTITIES else BRANCHES[:2]
         self._held = [held for held in identity_folds(y, FOLDS, plan.seed) if _has_pairs(y[held])]
         self._held = self._held or [np.ones(len(y), dtype=bool)]
 
@@ -121,7 +127,7 @@ class Fitting:
         """The head that is best on held-out identities."""
         ridge, folds = self._chosen_ridge()
         ways = dict(self._simple_ways(folds))
-        trainable = int(self._y.max()) + 1 >= LEAST_IDENTITIES and len(folds) == FOLDS
+        trainable = self._identities >= LEAST_IDENTITIES and len(folds) == FOLDS
         if trainable:
             ways |= self._ensembles(self._evidence_pairs(folds))
         compared = sorted((measure(way, pairs) for way, pairs in ways.items()), key=lambda m: -m.merit)
@@ -168,7 +174,7 @@ class Fitting:
         return max(min(self._plan.dim or MOST_DIMS, worth), 1)
 
     def _start(self, found: Directions, unit: bool) -> Branch:
-        return simple.started(found, self._dim(found), GROUPS, unit, HIDDEN, SEEN_AXES)
+        return simple.started(found, self._dim(found), GROUPS, unit, HIDDEN, self._seen)
 
     def _pairs(self, folds: list[Fold], branches: Callable[[Fold], list[Branch]]) -> Pairs:
         """Held-out pairs of all folds, each embedded by its own branches."""
@@ -200,9 +206,9 @@ class Fitting:
     def _evidence_pairs(self, folds: list[Fold]) -> dict[str, Pairs]:
         """Pairs of all folds by each branch; every branch learnt on the other half of the folds."""
         halves = (range(len(folds) // 2), range(len(folds) // 2, len(folds)))
-        parts: dict[str, list[Pairs]] = {kind: [] for kind in BRANCHES}
+        parts: dict[str, list[Pairs]] = {kind: [] for kind in self._kinds}
         for judged, taught in (halves, halves[::-1]):
-            for kind in BRANCHES:
+            for kind in self._kinds:
                 branch = self._trained(
                     kind, [folds[k] for k in taught], np.any([self._held[k] for k in taught], axis=0)
                 )
@@ -245,7 +251,7 @@ class Fitting:
     def _ensembles(self, each: dict[str, Pairs]) -> dict[str, Pairs]:
         """Pairs of several branches side by side: their log Bayes factors add up."""
         made = {}
-        for kinds in ENSEMBLES:
+        for kinds in (kinds for kinds in ENSEMBLES if set(kinds) <= each.keys()):
             parts = [each[kind] for kind in kinds]
             factors, own1, own2 = (sum(getattr(p, n) for p in parts) for n in ("factors", "own1", "own2"))
             made["evidence " + "+".join(kinds)] = replace(parts[0], factors=factors, own1=own1, own2=own2)
@@ -253,8 +259,9 @@ class Fitting:
 
     def _choose(self, compared: list[Measured]) -> Measured:
         cosine = next(m for m in compared if m.way == "cosine")
-        margin = MARGIN / (int(self._y.max()) + 1)
-        return compared[0] if compared[0].merit > cosine.merit + margin else cosine
+        best = compared[0] if compared[0].merit > cosine.merit + MARGIN / self._identities else cosine
+        trained = next((m for m in compared if m.way.startswith("evidence")), None)
+        return trained if trained and trained.merit >= best.merit - WORTH_OF_UNCERTAINTY else best
 
     def _fit(self, way: str, found: Directions, folds: list[Fold]) -> EvidenceHead:
         if way == "cosine":

@@ -145,7 +145,7 @@ class EvidenceHead(nn.Module):
     @property
     def dim(self) -> int:
         """D, the dimensions of all branches together."""
-        return sum(int(branch.weight.shape[1]) for branch in self.branches)  # type: ignore[union-attr,index]
+        return sum(branch.dim for branch in self.branches if isinstance(branch, Branch))
 
     def forward(self, x: Tensor) -> Gaussian:
         if x.ndim != 2 or x.shape[1] != self.features:

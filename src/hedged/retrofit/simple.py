@@ -43,7 +43,7 @@ def lda(found: Directions, dim: int) -> Branch:
 
 
 def _of_unit_length(weight: Floats, centre: Floats) -> Branch:
-    branch = Branch(*weight.shape, groups=1, unit=True)
+    branch = Branch(axes=weight.shape[0], dim=weight.shape[1], groups=1, unit=True)
     branch.weight = torch.tensor(weight.copy()).float()
     branch.centre = torch.tensor(centre.copy()).float()
     branch.log_evidence = torch.full((1,), float(np.log(COSINE_EVIDENCE)))
