@@ -34,7 +34,7 @@ Score = Callable[[Floats, Floats], Floats]
 QUALITIES = ("clean", "degraded")
 LDA_DIMS = (20, 100)
 PLDA_DIMS = 400
-BASELINE_RIDGES = (0.01, 0.1, 0.3, 1.0, 3.0)
+BASELINE_RIDGES = (0.1, 0.3, 1.0, 3.0)
 REFUSED = 0.2  # share of inputs
 TEMPLATE = 3  # photos of an identity that are enrolled
 FALSE_ALARMS = 0.1
@@ -265,6 +265,7 @@ def main() -> None:
                     found["degraded", "dir_at_fpir"] = float(np.mean(rates))
                 measured[way + tag] = [found]
                 show(way + tag, measured[way + tag])
+        write(arguments, measured)
     if arguments.only != "baselines":
         for name, poor in (("evidence", data.train["degraded"]), ("evidence-without-poor", None)):
             for seed in range(arguments.seeds):
@@ -276,27 +277,32 @@ def main() -> None:
                 found["degraded", "dir_at_fpir"] = float(np.mean(rates))
                 found["clean", "fell_back"] = float(not head.report_.chosen.startswith("evidence"))
                 measured.setdefault(name, []).append(found)
+                write(arguments, measured)
             show(name, measured[name])
-    if arguments.out:
-        command = "python tools/measure_real.py " + " ".join(
-            Path(a).name if a == str(arguments.vectors) else a for a in sys.argv[1:]
-        )
-        cells = [
-            {
-                "set": arguments.set,
-                "method": method,
-                "quality": quality,
-                "metric": metric,
-                "measured": round(float(np.mean([run[quality, metric] for run in runs])), 4),
-                "std": round(float(np.std([run[quality, metric] for run in runs])), 4),
-                "seeds": len(runs),
-                "command": command,
-            }
-            for method, runs in measured.items()
-            for quality, metric in runs[0]
-        ]
-        arguments.out.mkdir(parents=True, exist_ok=True)
-        (arguments.out / f"{arguments.set}.json").write_text(json.dumps(cells, indent=1) + "\n", encoding="utf-8")
+
+
+def write(arguments: argparse.Namespace, measured: dict[str, list[dict[tuple[str, str], float]]]) -> None:
+    """The cells of all methods measured so far."""
+    if not arguments.out:
+        return
+    vectors = str(arguments.vectors)
+    command = "python tools/measure_real.py " + " ".join(Path(a).name if a == vectors else a for a in sys.argv[1:])
+    cells = [
+        {
+            "set": arguments.set,
+            "method": method,
+            "quality": quality,
+            "metric": metric,
+            "measured": round(float(np.mean([run[quality, metric] for run in runs])), 4),
+            "std": round(float(np.std([run[quality, metric] for run in runs])), 4),
+            "seeds": len(runs),
+            "command": command,
+        }
+        for method, runs in measured.items()
+        for quality, metric in runs[0]
+    ]
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / f"{arguments.set}.json").write_text(json.dumps(cells, indent=1) + "\n", encoding="utf-8")
 
 
 def show(name: str, runs: list[dict[tuple[str, str], float]]) -> None:

@@ -2,9 +2,10 @@
 
 1. The front makes vectors alike, from all of them and their poorer views.
 2. Identities are dealt out to four folds; each is seen through directions that were found without it.
-3. Three branches learn how much evidence there is: one with projections as long as they are, one with projections of
-   one length, one that learns its directions too. They learn on two folds and are judged on the other two, and the
-   other way round, so that every identity is held out once. Log Bayes factors add up: ensembles are judged for free.
+3. Branches learn how much evidence there is: one with projections as long as they are, one with projections of one
+   length and, given many identities, one that learns its directions too. They learn on two folds and are judged on the
+   other two, and the other way round, so that every identity is held out once. Log Bayes factors add up: ensembles are
+   judged at no cost.
 4. The simpler ways are judged on the same folds. If one is ahead, it is taken instead; with few identities it has to be
    ahead of the cosine by a margin.
 5. What was taken is fitted to all identities, and its log-odds are calibrated on the held-out pairs.
@@ -44,8 +45,16 @@ MANY_IDENTITIES = 200  # to learn directions from
 WORTH_OF_UNCERTAINTY = 0.01  # of merit: what a simpler way, which has none that tells, has to be ahead by
 LEAST_DIRECTION = 0.02  # evidence of a direction that is worth a dimension
 MOST_DIMS = 128  # of a branch, unless told
-BRANCHES = ("own", "unit", "learnt")  # lengths of projections as they are, or all one; directions learnt too
-ENSEMBLES = (("own", "unit"), ("unit", "learnt"), ("own", "unit", "learnt"))
+UNIT_DIMS = 64  # of one whose projections have one length: beyond, they are mostly noise
+# PLDA as it is; with a quality network; the same with projections of one length; with directions that are learnt too.
+BRANCHES = ("plain", "own", "unit", "learnt")
+ENSEMBLES = (
+    ("own", "unit"),
+    ("plain", "unit"),
+    ("plain", "own", "unit"),
+    ("unit", "learnt"),
+    ("plain", "unit", "learnt"),
+)
 LEARNT_AXES, LEARNT_HIDDEN, LEARNT_RIDGE = 200, 128, 1.0
 LEARNT_STEPS = 150  # in percent of those of a quality network
 RIDGES = (0.3, 1.0, 3.0, 10.0)
@@ -119,7 +128,7 @@ class Fitting:
             self._poor_views = None if poor is None else Views(*self._front(torch.from_numpy(poor)))
         self._identities = int(y.max()) + 1
         self._seen = min(SEEN_AXES, self._identities // IDENTITIES_AN_AXIS)
-        self._kinds = BRANCHES if self._identities >= MANY_IDENTITIES else BRANCHES[:2]
+        self._kinds = BRANCHES if self._identities >= MANY_IDENTITIES else BRANCHES[:3]
         self._held = [held for held in identity_folds(y, FOLDS, plan.seed) if _has_pairs(y[held])]
         self._held = self._held or [np.ones(len(y), dtype=bool)]
 
@@ -174,7 +183,8 @@ class Fitting:
         return max(min(self._plan.dim or MOST_DIMS, worth), 1)
 
     def _start(self, found: Directions, unit: bool) -> Branch:
-        return simple.started(found, self._dim(found), GROUPS, unit, HIDDEN, self._seen)
+        dim = min(self._dim(found), UNIT_DIMS) if unit else self._dim(found)
+        return simple.started(found, dim, GROUPS, unit, HIDDEN, self._seen)
 
     def _pairs(self, folds: list[Fold], branches: Callable[[Fold], list[Branch]]) -> Pairs:
         """Held-out pairs of all folds, each embedded by its own branches."""
@@ -239,6 +249,7 @@ class Fitting:
             else:
                 narrowest = min(folds, key=lambda f: self._dim(f.found)).found
                 branch = self._start(narrowest, unit=kind == "unit")
+            if kind in ("own", "unit"):
                 train_quality(branch, folds, plan.training, plan.seed)
         return branch.requires_grad_(False)
 
@@ -274,9 +285,7 @@ class Fitting:
         everything = np.ones(len(self._y), dtype=bool)
         for kind in way.removeprefix("evidence ").split("+"):
             branch = self._trained(kind, folds, everything)
-            if kind != "learnt":
-                branch.start_from(found.first(branch.dim))
-            branches.append(branch)
+            branches.append(branch if kind == "learnt" else branch.moved_to(self._start(found, unit=kind == "unit")))
         return EvidenceHead(self._front, branches)
 
 

@@ -87,6 +87,22 @@ class Branch(nn.Module):
             "varied": self.varied,
         }
 
+    def moved_to(self, other: Branch) -> Branch:
+        """What this branch has learnt, on the directions of another, which may have more dimensions in as many groups.
+
+        Args:
+            other: a branch that has not learnt; it is changed and returned.
+        """
+        if len(other.log_shift) != len(self.log_shift):
+            raise ShapeError(f"{len(self.log_shift)} groups of dimensions cannot become {len(other.log_shift)}")
+        with torch.no_grad():
+            gains = torch.nn.functional.interpolate(self.log_gain[None, None], size=other.dim, mode="linear")
+            other.log_gain.copy_(gains[0, 0])
+            other.log_shift.copy_(self.log_shift)
+        if self.quality is not None and other.quality is not None:
+            other.quality.load_state_dict(self.quality.state_dict())
+        return other.requires_grad_(False)
+
     @property
     def dim(self) -> int:
         """D."""
@@ -158,16 +174,3 @@ class EvidenceHead(nn.Module):
         if len(embedded) == 1:
             return embedded[0]  # type: ignore[no-any-return]
         return Gaussian(*(torch.cat([z.tensors[i] for z in embedded], dim=-1) for i in range(2)))
-
-
-def groups_of(dim: int, most: int) -> int:
-    """The largest number of groups that deals dimensions out evenly.
-
-    Args:
-        dim: how many dimensions there are.
-        most: how many groups there may be.
-
-    >>> groups_of(60, most=8)
-    6
-    """
-    return next(k for k in range(min(most, dim), 0, -1) if dim % k == 0)

@@ -16,7 +16,8 @@ from hedged.metrics.verification import average_precision
 Floats = NDArray[np.floating[Any]]
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.intp]
-MOST_PAIRED = 3000  # vectors whose pairs are all compared; of more, so many are drawn
+MOST_PAIRED = 3000  # vectors of a fold whose pairs are compared; of more, so many are drawn
+MOST_STRANGERS = 100_000  # pairs of a fold that do not match; of more, so many are drawn
 AP_SHARE = 0.2  # how much average precision counts beside balanced accuracy
 
 
@@ -124,7 +125,7 @@ class Pairs:
 
 
 def held_out_pairs(z: Gaussian, poor: Gaussian | None, y: Ints) -> Pairs:
-    """All pairs of held-out vectors, and all of their poorer views.
+    """Pairs of held-out vectors, and of their poorer views: all that match, and enough of the others.
 
     z: embeddings of N vectors.
     poor: of their poorer views, or None.
@@ -133,6 +134,8 @@ def held_out_pairs(z: Gaussian, poor: Gaussian | None, y: Ints) -> Pairs:
     rows = np.sort(np.random.default_rng(0).permutation(len(y))[:MOST_PAIRED])
     first, second = np.triu_indices(len(rows), 1)
     matches = y[rows][first] == y[rows][second]
+    drawn = np.random.default_rng(1).random(len(matches)) < MOST_STRANGERS / max((~matches).sum(), 1)
+    first, second, matches = (pair[matches | drawn] for pair in (first, second, matches))
     parts, model = [], Evidence()
     for is_poor, seen in ((False, z), (True, poor)):
         if seen is not None:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from hedged.retrofit.front import Front
-from hedged.retrofit.head import Branch, EvidenceHead, groups_of
+from hedged.retrofit.head import Branch, EvidenceHead
 from hedged.retrofit.plda import Directions
 
 Floats = NDArray[np.floating[Any]]
@@ -78,7 +78,8 @@ def started(
         varied: whether it tells groups apart.
     """
     dim = min(dim, len(found.evidence))
-    dim -= dim % groups if dim > 2 * groups else 0
-    branch = Branch(len(found.weight), dim, groups_of(dim, groups), unit, hidden, seen, varied)
+    groups = min(groups, dim)
+    dim -= dim % groups
+    branch = Branch(len(found.weight), dim, groups, unit, hidden, seen, varied)
     branch.start_from(found.first(dim))
     return branch
