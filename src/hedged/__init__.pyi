@@ -20,6 +20,7 @@ from .models import Embedder as Embedder
 from .models import GaussianHead as GaussianHead
 from .models import MixtureHead as MixtureHead
 from .models import PointHead as PointHead
+from .retrofit import Retrofit as Retrofit
 from .search import Gallery as Gallery
 
 __all__: list[str]

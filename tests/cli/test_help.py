@@ -11,7 +11,7 @@ from cli.commands import Hedged, Result
 
 import hedged as package
 
-VERBS = ("demo", "train", "evaluate", "embed", "match", "data", "paper", "index", "search", "identify")
+VERBS = ("demo", "train", "retrofit", "evaluate", "embed", "match", "data", "paper", "index", "search", "identify")
 HELP_WITHOUT_TORCH = """
 import sys
 from hedged.cli import main

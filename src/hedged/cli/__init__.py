@@ -10,7 +10,21 @@ from typing import Annotated
 import typer
 
 from hedged import __version__
-from hedged.cli import bench, calibrate, data, demo, embed, evaluate, identify, index, match, paper, search, train
+from hedged.cli import (
+    bench,
+    calibrate,
+    data,
+    demo,
+    embed,
+    evaluate,
+    identify,
+    index,
+    match,
+    paper,
+    retrofit,
+    search,
+    train,
+)
 from hedged.cli._failures import EXIT_CODE, Verbs
 from hedged.cli._output import log_to_stderr
 
@@ -25,6 +39,7 @@ app = typer.Typer(
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 app.add_typer(data.app, name="data")
 app.command("train", epilog=train.EXAMPLES)(train.train)
+app.command("retrofit", epilog=retrofit.EXAMPLES)(retrofit.retrofit)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command("calibrate", epilog=calibrate.EXAMPLES)(calibrate.calibrate)
 app.command("embed", epilog=embed.EXAMPLES)(embed.embed)
