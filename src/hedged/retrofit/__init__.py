@@ -8,9 +8,11 @@
 | plda.py | two-covariance PLDA in closed form: where every head starts |
 | head.py | `EvidenceHead`: a vector becomes a Gaussian, no wider than the prior |
 | simple.py | the simpler ways, cosine, LDA and PLDA, as heads of the same kind |
-| pairs.py | training on pairs, with noise |
 | folds.py | identities dealt out, so that no head is judged by those it has seen |
+| crossfit.py | training on pairs of identities that the directions have not seen |
+| degrade.py | poorer vectors, where nobody has real ones |
 | calibrate.py | log-odds that hold for strangers: an offset and a temper |
+| fitting.py | the steps of a fit, in order |
 | select.py | what is compared on held-out identities, and what is chosen |
 | distance.py | novelty: how far from the training vectors |
 """

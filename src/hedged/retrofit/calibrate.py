@@ -24,12 +24,12 @@ class Line(NamedTuple):
 def fit_line(factors: Floats, matches: Flags, weights: Floats, scale: float = 1.0, balanced: bool = True) -> Line:
     """The c and κ > 0 of least balanced cross-entropy: half of the weight is on matching pairs.
 
-    factors: log Bayes factors of pairs, (n,).
-    matches: whether they match, (n,).
-    weights: how much each counts, (n,); a kind of pair (clean, poor) counts as much as another if its weights sum to as
-        much.
-    scale: the κ that is expected; a weak pull towards it keeps few pairs from driving κ to infinity.
-    balanced: whether matching pairs count as much as all others together.
+    Args:
+        factors: log Bayes factors of pairs, (n,).
+        matches: whether they match, (n,).
+        weights: how much each counts, (n,); clean and poor pairs count alike if their weights have like sums.
+        scale: the κ that is expected; a weak pull towards it keeps few pairs from driving κ to infinity.
+        balanced: whether matching pairs count as much as all others together.
 
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.random(20_000) < 0.5

@@ -15,9 +15,10 @@ Floats = NDArray[np.float32]
 def vectors(name: str, x: ArrayLike, features: int | None = None) -> Floats:
     """Vectors (n, F) as float32, or an error that names what is wrong with them.
 
-    name: of the argument, for the message.
-    x: array, tensor or list of rows.
-    features: F, if the width is known already.
+    Args:
+        name: of the argument, for the message.
+        x: array, tensor or list of rows.
+        features: F, if the width is known already.
     """
     try:
         given = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x)
@@ -46,8 +47,9 @@ def vectors(name: str, x: ArrayLike, features: int | None = None) -> Floats:
 def labelled(x: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
     """Vectors and their identities, checked for what a head can be fitted to.
 
-    x: vectors (n, F).
-    y: identities (n,), numbers or words.
+    Args:
+        x: vectors (n, F).
+        y: identities (n,), numbers or words.
     """
     array = vectors("X", x)
     labels = np.asarray(y)
@@ -76,8 +78,9 @@ def labelled(x: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
 def poorer(poor: ArrayLike | None, x: Floats) -> Floats | None:
     """Poorer vectors, row for row those of X.
 
-    poor: (n, F), or None.
-    x: the vectors they are poorer views of.
+    Args:
+        poor: (n, F), or None.
+        x: the vectors they are poorer views of.
     """
     if poor is None:
         return None

@@ -22,8 +22,9 @@ class NeighbourDistance(nn.Module):
     It tells vectors of another kind from those of training; new identities are no novelty, nor are poor inputs meant
     to be, though they look a little like it: read it together with the uncertainty.
 
-    features: F, the width of the vectors.
-    kept: how many training vectors are remembered.
+    Args:
+        features: F, the width of the vectors.
+        kept: how many training vectors are remembered.
     """
 
     mean: Tensor
@@ -38,8 +39,9 @@ class NeighbourDistance(nn.Module):
     def fitted(cls, x: Floats, seed: int) -> Self:
         """Remember vectors.
 
-        x: training vectors, (n, F).
-        seed: which of them are kept, if there are more than enough.
+        Args:
+            x: training vectors, (n, F).
+            seed: which of them are kept, if there are more than enough.
         """
         rows = np.sort(np.random.default_rng(seed).permutation(len(x))[:MOST_KEPT])
         found = cls(x.shape[1], len(rows))

@@ -15,9 +15,10 @@ Flags = NDArray[np.bool_]
 def identity_folds(y: Ints, count: int, seed: int) -> Iterator[Flags]:
     """For each of `count` folds, which rows are held out: all of some identities, each identity once.
 
-    y: identities of the rows, (n,), numbered from 0 without gaps.
-    count: how many folds; at most one for two identities.
-    seed: which identities go together.
+    Args:
+        y: identities of the rows, (n,), numbered from 0 without gaps.
+        count: how many folds; at most one for two identities.
+        seed: which identities go together.
 
     >>> [held.sum() for held in identity_folds(np.repeat(np.arange(4), 3), count=2, seed=0)]
     [np.int64(6), np.int64(6)]

@@ -19,9 +19,10 @@ class Front(nn.Module):
 
     The length of a vector tells of its quality more than of whom it shows, so it is set apart.
 
-    features: F, the width of the vectors.
-    axes: P, the principal axes that are kept.
-    unit: whether vectors are brought to one length; if not, n(x) = s.
+    Args:
+        features: F, the width of the vectors.
+        axes: P, the principal axes that are kept.
+        unit: whether vectors are brought to one length; if not, n(x) = s.
     """
 
     mean: Tensor
@@ -41,9 +42,10 @@ class Front(nn.Module):
     def fitted(cls, x: Floats, axes: int, unit: bool) -> Self:
         """The front of vectors.
 
-        x: (n, F) vectors.
-        axes: the principal axes to keep, at most as many as vectors and features.
-        unit: whether vectors are brought to one length.
+        Args:
+            x: (n, F) vectors.
+            axes: the principal axes to keep, at most as many as vectors and features.
+            unit: whether vectors are brought to one length.
         """
         x = np.asarray(x, np.float64)
         mean, scale = x.mean(0), x.std(0)

@@ -22,9 +22,10 @@ LEAST_EVIDENCE = 1e-3  # of a direction that is kept: one with less tells identi
 class Directions:
     """Directions in which identities differ, best first, of unit variance within an identity.
 
-    weight: a direction a column, (F, D).
-    evidence: the variance between identities in each of them, (D,).
-    centre: what is subtracted from vectors first, (F,).
+    Args:
+        weight: a direction a column, (F, D).
+        evidence: the variance between identities in each of them, (D,).
+        centre: what is subtracted from vectors first, (F,).
     """
 
     weight: Floats
@@ -34,7 +35,8 @@ class Directions:
     def first(self, count: int) -> Directions:
         """The best directions.
 
-        count: how many of them.
+        Args:
+            count: how many of them.
         """
         return Directions(self.weight[:, :count], self.evidence[:count], self.centre)
 
@@ -42,8 +44,9 @@ class Directions:
 def covariances(x: Floats, y: NDArray[np.intp]) -> tuple[Floats, Floats]:
     """B between and W within identities, each `(F, F)`, unbiased.
 
-    x: centred vectors, (n, F).
-    y: their identities, (n,), numbered from 0 without gaps.
+    Args:
+        x: centred vectors, (n, F).
+        y: their identities, (n,), numbered from 0 without gaps.
     """
     count = np.bincount(y)
     sums = np.zeros((len(count), x.shape[1]))
@@ -59,9 +62,10 @@ def covariances(x: Floats, y: NDArray[np.intp]) -> tuple[Floats, Floats]:
 def directions(x: Floats, y: NDArray[np.intp], ridge: float) -> Directions:
     """All directions that tell identities apart, best first: Bv = wWv.
 
-    x: vectors, (n, F), of like scale in all features.
-    y: their identities, (n,), numbered from 0 without gaps.
-    ridge: how much of the mean variance within is added to all directions of W; the fewer vectors, the more.
+    Args:
+        x: vectors, (n, F), of like scale in all features.
+        y: their identities, (n,), numbered from 0 without gaps.
+        ridge: how much of the mean variance within is added to all directions of W; the fewer vectors, the more.
 
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat(np.arange(200), 5)

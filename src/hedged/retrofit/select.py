@@ -26,11 +26,12 @@ AP_SHARE = 0.2  # how much average precision counts beside balanced accuracy
 class Measured:
     """What one way reached on identities it had not seen.
 
-    way: its name.
-    balanced_accuracy: at its best threshold, on the vectors as they are.
-    average_precision: of all pairs of them.
-    poor_balanced_accuracy: the same on the poorer vectors; None without any.
-    poor_average_precision: of all pairs of them.
+    Args:
+        way: its name.
+        balanced_accuracy: at its best threshold, on the vectors as they are.
+        average_precision: of all pairs of them.
+        poor_balanced_accuracy: the same on the poorer vectors; None without any.
+        poor_average_precision: of all pairs of them.
     """
 
     way: str
@@ -53,14 +54,15 @@ class Measured:
 class Report:
     """What `Retrofit.fit` compared on held-out identities, and what it chose.
 
-    chosen: the name of the way that was chosen, such as "evidence own+unit": branches of an `EvidenceHead`.
-    compared: what each way reached, best first.
-    identities: how many identities there were.
-    vectors: how many vectors.
-    dim: dimensions of the embedding.
-    settings: of the head that was chosen.
-    seconds: that the fit took.
-    notes: what a user should know, a sentence each.
+    Args:
+        chosen: the name of the way that was chosen, such as "evidence own+unit": branches of an `EvidenceHead`.
+        compared: what each way reached, best first.
+        identities: how many identities there were.
+        vectors: how many vectors.
+        dim: dimensions of the embedding.
+        settings: of the head that was chosen.
+        seconds: that the fit took.
+        notes: what a user should know, a sentence each.
     """
 
     chosen: str
@@ -127,9 +129,10 @@ class Pairs:
 def held_out_pairs(z: Gaussian, poor: Gaussian | None, y: Ints) -> Pairs:
     """Pairs of held-out vectors, and of their poorer views: all that match, and enough of the others.
 
-    z: embeddings of N vectors.
-    poor: of their poorer views, or None.
-    y: identities, (N,).
+    Args:
+        z: embeddings of N vectors.
+        poor: of their poorer views, or None.
+        y: identities, (N,).
     """
     rows = np.sort(np.random.default_rng(0).permutation(len(y))[:MOST_PAIRED])
     first, second = np.triu_indices(len(rows), 1)
@@ -149,8 +152,9 @@ def held_out_pairs(z: Gaussian, poor: Gaussian | None, y: Ints) -> Pairs:
 def measure(way: str, pairs: Pairs) -> Measured:
     """What a way reaches on pairs of held-out identities.
 
-    way: its name.
-    pairs: log Bayes factors of the pairs, or anything that rises with them.
+    Args:
+        way: its name.
+        pairs: log Bayes factors of the pairs, or anything that rises with them.
     """
     clean, poor = pairs.of(False), pairs.of(True)
     found = [best_balanced_accuracy(clean), average_precision(clean.factors, clean.matches)]
