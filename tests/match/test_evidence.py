@@ -203,7 +203,7 @@ def test_other_spaces_and_kinds_are_refused() -> None:
 
 def test_it_is_exact_and_saves_what_it_knows() -> None:
     model = Evidence(0.25, 0.5)
-    other = MatchModel.restore({"kind": model.kind, **model.settings()})
+    other = MatchModel.restore(model.describe())
     assert isinstance(other, Evidence)
     assert (other.log_odds.item(), other.temper.item(), other.error_bound()) == (0.25, 0.5, 0.0)
 

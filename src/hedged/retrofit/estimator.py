@@ -208,7 +208,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "parameters": self.get_params(),
             "head": _described(self._head),
             "kept": len(self._novelty.known),
-            "match_model": {"kind": self._match_model.kind, **self._match_model.settings()},
+            "match_model": self._match_model.describe(),
             "doubt": list(self._doubt),
             "report": self.report_.as_dict(),
         }
