@@ -6,8 +6,8 @@
    length and, given many identities, one that learns its directions too. They learn on two folds and are judged on the
    other two, and the other way round, so that every identity is held out once. Log Bayes factors add up: ensembles are
    judged at no cost.
-4. The simpler ways are judged on the same folds. If one is ahead, it is taken instead; with few identities it has to be
-   ahead of the cosine by a margin.
+4. The simpler ways are judged on the same folds. If one is clearly ahead, it is taken instead; with few identities it
+   has to be ahead of the cosine by a margin, and with very few the cosine is taken.
 5. What was taken is fitted to all identities, and its log-odds are calibrated on the held-out pairs.
 """
 
@@ -40,7 +40,7 @@ SEEN_AXES = 50  # leading principal axes that the quality network sees, at most
 IDENTITIES_AN_AXIS = 10  # identities that it takes to learn what an axis says of quality
 HIDDEN = 32  # its hidden units
 GROUPS = 8  # of like evidence, in a branch
-LEAST_IDENTITIES = 20  # to train on; with fewer, only the simpler ways are compared
+LEAST_IDENTITIES = 20  # to train on, or to choose by; with fewer, the cosine is taken
 MANY_IDENTITIES = 200  # to learn directions from
 WORTH_OF_UNCERTAINTY = 0.01  # of merit: what a simpler way, which has none that tells, has to be ahead by
 LEAST_DIRECTION = 0.02  # evidence of a direction that is worth a dimension
@@ -270,6 +270,8 @@ class Fitting:
 
     def _choose(self, compared: list[Measured]) -> Measured:
         cosine = next(m for m in compared if m.way == "cosine")
+        if self._identities < LEAST_IDENTITIES:
+            return cosine  # held-out pairs of so few identities cannot tell which way is better
         best = compared[0] if compared[0].merit > cosine.merit + MARGIN / self._identities else cosine
         trained = next((m for m in compared if m.way.startswith("evidence")), None)
         return trained if trained and trained.merit >= best.merit - WORTH_OF_UNCERTAINTY else best
