@@ -40,6 +40,10 @@ false alarm rate of 0.1, templates of 3, half of the inputs degraded, mean of 5 
 
 `lda-k` and `plda` are fitted to clean and degraded vectors; `-clean-only` to clean ones; `-unit` to vectors of one
 length. `evidence` is `Retrofit(seed).fit(X, y, poor)`; `evidence-without-poor` makes poorer vectors itself.
+
+Falls short: average precision of `evidence` is below that of LDA with 100 dimensions on both sets, and so is DIR;
+degraded accuracy is ahead of the best baseline by less than 0.01; on text, ECE and the error cut of clean inputs.
+Not measured yet: a point head, the paper's loss, and other orders to refuse in than the norm and the neighbours.
 """
 
 
