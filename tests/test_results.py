@@ -13,6 +13,7 @@ from hedged.bench.decisions_page import RUNS
 from hedged.paper.page import is_met
 from hedged.training import load_config, shipped_config
 
+QUALITIES = ("clean", "degraded")
 ROOT = Path(__file__).parents[1]
 DEMO = json.loads((ROOT / "results" / "demo.json").read_text(encoding="utf-8"))
 
@@ -180,3 +181,34 @@ def test_the_model_of_decided_dogs_is_made_by_the_command_beside_it() -> None:
 def test_every_benchmark_holds_what_was_asked() -> None:
     lines = json.loads((ROOT / "results" / "benchmarks" / "benchmarks.json").read_text(encoding="utf-8"))
     assert [line["name"] for line in lines if not line["holds"]] == []
+
+
+def test_the_tables_of_real_embeddings_are_what_was_measured() -> None:
+    """README and the front page of results quote the cells of results/real."""
+    cells = [
+        cell
+        for name in ("dogs-efficientnet", "clinc-minilm")
+        for cell in json.loads((ROOT / "results" / "real" / f"{name}.json").read_text(encoding="utf-8"))
+    ]
+
+    def quoted(method: str) -> list[str]:
+        found = {
+            (cell["set"], cell["quality"]): f"{cell['measured']:.3f}"
+            for cell in cells
+            if cell["method"] == method and cell["metric"] == "balanced_accuracy"
+        }
+        return [found[name, quality] for name in ("dogs-efficientnet", "clinc-minilm") for quality in QUALITIES]
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").replace("*", "")
+    front = (ROOT / "results" / "README.md").read_text(encoding="utf-8").replace("*", "")
+    rows = {
+        "cosine": "cosine of the raw vectors",
+        "plda-unit": "PLDA on vectors of unit length",
+        "evidence": "`Retrofit`",
+    }
+    for method, row in {**rows, "lda-100": "LDA, 100 dimensions, cosine"}.items():
+        assert f"| {row} | {' | '.join(quoted(method))} |" in readme
+    for method in rows:
+        dogs, text = " / ".join(quoted(method)[:2]), " / ".join(quoted(method)[2:])
+        assert dogs in front
+        assert text in front
