@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import typer
@@ -48,10 +49,22 @@ def test_examples_run(page: Path) -> None:
     assert result.failed == 0
 
 
+def test_the_readmes_retrofit_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    (block,) = (block for block in blocks if "Retrofit" in block)
+    random = np.random.default_rng(0)
+    y = np.repeat(np.arange(40), 5)
+    x = random.normal(size=(40, 16))[y] + 0.5 * random.normal(size=(200, 16))
+    exec(block, {"X": x, "y": y, "A": x[:3], "B": x[:4]})
+    assert (tmp_path / "runs" / "head").is_dir()
+
+
 @pytest.mark.parametrize("kind", [Gaussian, Mixture])
 def test_the_readmes_training_loop_runs(kind: type[Distribution]) -> None:
     """With either head that it names; tests/losses/test_schedule.py has the same loop on images."""
-    first = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0]
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    (first,) = (block for block in blocks if "HedgedLoss" in block)
     if kind is Mixture:
         (mixture,) = re.findall(r"# or (MixtureHead\(.*\))", first)
         first = first.replace("GaussianHead(features=32, dim=2)", mixture).replace("GaussianHead,", "MixtureHead,")

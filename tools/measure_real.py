@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 
 from hedged.match import Evidence
-from hedged.metrics import expected_calibration_error, roc_auc
+from hedged.metrics import reliability, roc_auc
 from hedged.retrofit import Retrofit
 from hedged.retrofit.front import Front
 from hedged.retrofit.plda import Directions, directions
@@ -194,7 +194,7 @@ def measure_head(data: Set, head: Retrofit) -> dict[tuple[str, str], float]:
         found[q, "ap"], found[q, "best_balanced_accuracy"] = ranked(scores, matches)
         found[q, "balanced_accuracy"] = balanced_accuracy(scores, matches, 0.0)
         p = 1 / (1 + np.exp(-np.clip(scores, -700, 700)))
-        found[q, "ece"] = expected_calibration_error(p, matches, weights=weights)
+        found[q, "ece"] = reliability(p, matches, weights=weights).ece
         found[q, "error_cut"] = cut(scores, pairs, doubt)
         found[q, "error_cut_by_norm"] = cut(scores, pairs, -np.linalg.norm(data.test[q], axis=1))
         found[q, "error_cut_by_neighbour"] = cut(scores, pairs, head.novelty(data.test[q]))

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
 from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
 
 from hedged.errors import ConfigError, DataError, HedgedError, RunError, ShapeError
-from hedged.metrics import expected_calibration_error, roc_auc
+from hedged.metrics import reliability, roc_auc
 from hedged.retrofit import Retrofit
 
 TRAIN, NEW = people(80), people(60, seed=1)
@@ -51,7 +51,7 @@ def test_probabilities_hold_for_new_identities(head: Retrofit) -> None:
     first, second, matches = pairs(NEW.y)
     p = head.match_proba(NEW.x, NEW.x)[first, second]
     weights = np.where(matches, 0.5 / matches.sum(), 0.5 / (~matches).sum())
-    assert expected_calibration_error(p, matches, weights=weights) < 0.06
+    assert reliability(p, matches, weights=weights).ece < 0.06
 
 
 def test_what_was_seen_badly_is_unsure(head: Retrofit) -> None:
