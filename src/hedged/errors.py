@@ -20,7 +20,16 @@ class ValueRangeError(HedgedError, ValueError):
 
 
 class DataError(HedgedError, ValueError):
-    """Data that is missing, damaged or of another kind than asked for."""
+    """Data that is missing, damaged or of another kind than asked for.
+
+    Args:
+        message: What is wrong and what to do instead.
+        reason: What is wrong, without the advice, for those who cannot follow it; the message if not given.
+    """
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason or message
 
 
 class ConfigError(HedgedError, ValueError):

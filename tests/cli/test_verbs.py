@@ -57,7 +57,7 @@ def test_evaluate_one_test_set_of_a_split_by_number(hedged: Hedged, tiny: Path, 
     assert json.loads(hedged("evaluate", run, "--split", "unseen", "--json").out)["test_set"]["classes"] == 30
     assert (run / "metrics-unseen.json").exists()
     assert json.loads(hedged("evaluate", run, "--json").out)["test_set"]["classes"] == 70
-    assert "70 classes (seen numbers)" in hedged("evaluate", run).out
+    assert "70 classes (seen)" in hedged("evaluate", run).out
 
 
 def test_evaluate_on_digits_held_out_of_training(hedged: Hedged, tiny: Path, tmp_path: Path) -> None:

@@ -18,11 +18,11 @@ def evaluate_pairs(run: Run, file: Path, images: Path | None, as_json: bool) -> 
     """Decide on the pairs that a file lists, print how many were right, and keep the numbers."""
     from hedged._files import write_json
     from hedged.data import read_pairs
+    from hedged.decisions import load_decider
     from hedged.evaluation import decide_listed
     from hedged.evaluation.headline import decision_rows
-    from hedged.evaluation.measure import saved_decider
 
-    listed, decider = read_pairs(file, images), saved_decider(run, run.embedder)
+    listed, decider = read_pairs(file, images), load_decider(run.folder, run.embedder.fingerprint())
     validation = None if decider else _validation(run)
     decisions = decide_listed(run.embedder, listed, validation, run.config.data.on_broken_file, decider)
     metrics = {"decisions": decisions.metrics(), "file": str(file)}

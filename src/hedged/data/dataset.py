@@ -102,16 +102,16 @@ class PaperTask:
 
     Args:
         digits: N, the digits of an image.
-        stand_in: where the digits come from if not from MNIST; then the paper's numbers are no comparison.
+        warning: loud words if the digits are not MNIST's, for then the paper's numbers are no comparison.
     """
 
     digits: int
-    stand_in: str = ""
+    warning: str = ""
 
     @property
     def comparable(self) -> bool:
         """Whether measurements may be held against the paper's numbers."""
-        return not self.stand_in
+        return not self.warning
 
 
 class NamedDataset(Dataset):

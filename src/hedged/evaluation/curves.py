@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Self, final
+from functools import partial
+from typing import TYPE_CHECKING, Self, final
 
 from hedged.distributions import Point
 from hedged.errors import DataError
-from hedged.evaluation.evaluation import CONDITIONS, Condition, Evaluation
+from hedged.evaluation.conditions import CONDITIONS, Condition
 from hedged.metrics import UncertaintyCurve
+
+if TYPE_CHECKING:
+    from hedged.evaluation.evaluation import Evaluation
 
 ONE_ETA = "A point embedding has the same η for every image."
 
@@ -17,14 +21,14 @@ ONE_ETA = "A point embedding has the same η for every image."
 @final
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Performance in 20 bins of η; an empty mapping comes with the reason.
+    """Performance in 20 bins of η. Where there can be no such bins the curve is missing, and the reason is given.
 
     Args:
         ap: Average precision, by the condition of the images.
         knn: Share of clean probes identified, by the condition of the gallery.
         corrupt_probes: Share of corrupt probes identified in a clean gallery.
-        why_no_ap: Why `ap` is empty, in words.
-        why_no_knn: Why `knn` is empty, in words.
+        why_no_ap: Why curves are missing from `ap`, in words; empty if none is.
+        why_no_knn: Why curves are missing from `knn`, in words; empty if none is.
     """
 
     ap: Mapping[Condition, UncertaintyCurve]
@@ -40,19 +44,19 @@ class Curves:
         Args:
             evaluation: The measurements, which keep what they have measured.
         """
-        if isinstance(evaluation.embeddings["clean"], Point):
-            return cls({}, {}, None, ONE_ETA, ONE_ETA)
-        ap, knn, probes, why_no_ap, why_no_knn = {}, {}, None, "", ""
-        try:
-            knn = {c: evaluation.knn_curve(c) for c in CONDITIONS}
-            probes = evaluation.knn_curve("clean", "corrupt")
-        except DataError as error:
-            why_no_knn = _too_small("KNN", error)
-        try:
-            ap = {c: evaluation.ap_curve(c) for c in CONDITIONS}
-        except DataError as error:
-            why_no_ap = _too_small("AP", error)
-        return cls(ap, knn, probes, why_no_ap, why_no_knn)
+        ap, knn, no_ap, no_knn = {}, {}, [], []
+        for c in CONDITIONS:
+            curve, why = _curve(evaluation, partial(evaluation.ap_curve, c), "AP")
+            if curve:
+                ap[c] = curve
+            no_ap.append(why)
+        for gallery in CONDITIONS:
+            curve, why = _curve(evaluation, partial(evaluation.knn_curve, gallery), "KNN")
+            if curve:
+                knn[gallery] = curve
+            no_knn.append(why)
+        probes, _ = _curve(evaluation, partial(evaluation.knn_curve, "clean", "corrupt"), "KNN")
+        return cls(ap, knn, probes, _joined(no_ap), _joined(no_knn))
 
     def ap_kendall(self, condition: Condition) -> float | None:
         """Kendall's τ of a curve of `ap`, None where there is none.
@@ -60,7 +64,7 @@ class Curves:
         Args:
             condition: That of the images.
         """
-        return self.ap[condition].kendall if self.ap else None
+        return self.ap[condition].kendall if condition in self.ap else None
 
     def knn_kendall(self, gallery: Condition) -> float | None:
         """Kendall's τ of a curve of `knn`, None where there is none.
@@ -68,9 +72,20 @@ class Curves:
         Args:
             gallery: The condition of the gallery.
         """
-        return self.knn[gallery].kendall if self.knn else None
+        return self.knn[gallery].kendall if gallery in self.knn else None
 
 
-def _too_small(curve: str, error: DataError) -> str:
-    """The fact of the error without its advice, which is for programmers."""
-    return f"The test set is too small for the {curve} curve: {str(error).split(';')[0]}."
+def _curve(
+    evaluation: Evaluation, measure: Callable[[], UncertaintyCurve], name: str
+) -> tuple[UncertaintyCurve | None, str]:
+    """A curve, or why there is none: points have one η, or the test set is too small for bins of it."""
+    if isinstance(evaluation.embeddings["clean"], Point):
+        return None, ONE_ETA
+    try:
+        return measure(), ""
+    except DataError as error:
+        return None, f"The test set is too small for the {name} curve: {error.reason}."
+
+
+def _joined(reasons: list[str]) -> str:
+    return " ".join(dict.fromkeys(reason for reason in reasons if reason))

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, final
+from typing import Any, Concatenate, ParamSpec, TypeVar, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 
 from hedged.data import Dataset
 from hedged.distributions import Distribution
-from hedged.errors import DataError
+from hedged.evaluation.conditions import CONDITIONS as CONDITIONS
+from hedged.evaluation.conditions import GRID as GRID
+from hedged.evaluation.conditions import Condition as Condition
+from hedged.evaluation.curves import Curves
 from hedged.match import MatchModel, best_matches, match_logit, self_mismatch
 from hedged.metrics import (
     Pairs,
@@ -33,10 +36,6 @@ from hedged.metrics import (
 )
 from hedged.models import Embedder, embed_all
 
-Condition = Literal["clean", "corrupt"]
-CONDITIONS: tuple[Condition, ...] = ("clean", "corrupt")
-# Gallery and probe, as the paper combines them: never both corrupt.
-GRID: tuple[tuple[Condition, Condition], ...] = (("clean", "clean"), ("clean", "corrupt"), ("corrupt", "clean"))
 Array = NDArray[np.float64]
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -213,15 +212,6 @@ class Evaluation:
         """
         return knn_curve(self.uncertainty[probe], self.identified(gallery, probe, vote))
 
-    def _kendall(self, condition: Condition, curve: Callable[[], UncertaintyCurve]) -> float | None:
-        """Kendall's tau of a curve; none where η is the same for all (points) or a bin has too few matches."""
-        if np.ptp(self.uncertainty[condition]) == 0:
-            return None
-        try:
-            return curve().kendall
-        except DataError:
-            return None
-
     def metrics(self) -> dict[str, Any]:
         """All of it in plain numbers, as `metrics.json` holds it."""
         return dict(self._measure())
@@ -234,8 +224,9 @@ class Evaluation:
         yield "knn_plurality", {f"gallery {g}, probe {p}": self.knn_accuracy(g, p, "plurality") for g, p in GRID}
         yield "uncertainty", {c: float(eta[c].mean()) for c in CONDITIONS}
         self.progress("relating uncertainty to performance")
-        yield "ap_correlation", {c: self._kendall(c, partial(self.ap_curve, c)) for c in CONDITIONS}
-        yield "knn_correlation", {g: self._kendall("clean", partial(self.knn_curve, g)) for g in CONDITIONS}
+        curves = Curves.measure(self)
+        yield "ap_correlation", {c: curves.ap_kendall(c) for c in CONDITIONS}
+        yield "knn_correlation", {g: curves.knn_kendall(g) for g in CONDITIONS}
         yield "uncertainty_auroc", uncertainty_auroc(eta["clean"], eta["corrupt"])
         yield "twin_order", twin_order(eta["clean"], eta["corrupt"])
         yield model.kind, {**model.settings(), "error_bound": model.error_bound()}

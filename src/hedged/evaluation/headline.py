@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import final
 
+from hedged.data import PaperTask
 from hedged.distributions import Distribution, Mixture, Point
 from hedged.evaluation.curves import Curves
 from hedged.evaluation.evaluation import CONDITIONS, GRID, Condition, Evaluation
@@ -15,6 +16,7 @@ from hedged.metrics import Vote
 
 DECISIONS = "Same or not, at one threshold"
 CALIBRATED = "Accept, reject or abstain, by the saved calibration"
+COLUMNS = ("measured", "paper", "difference")
 VERIFICATION = "Verification, average precision"
 AP_CORRELATION = "Does η tell when verification fails? (Kendall’s τ)"
 KNN_CORRELATION = "Does η tell when identification fails? (Kendall’s τ)"
@@ -39,6 +41,16 @@ class HeadlineRow:
     paper: float | None
     decimals: int = 3
 
+    def texts(self) -> tuple[str, str, str]:
+        """The numbers of the `COLUMNS` as text, "-" where there is none; the difference is of the numbers as shown."""
+        difference = None
+        if self.measured is not None and self.paper is not None:
+            difference = round(self.measured, self.decimals) - self.paper
+        return self._text(self.measured), self._text(self.paper), self._text(difference, "+")
+
+    def _text(self, value: float | None, sign: str = "-") -> str:
+        return "-" if value is None else f"{value:{sign}.{self.decimals}f}"
+
 
 def model_name(z: Distribution) -> str:
     """The model as the paper names it: "point", or "mog-C" for C Gaussians.
@@ -49,6 +61,18 @@ def model_name(z: Distribution) -> str:
     if isinstance(z, Point):
         return "point"
     return f"mog-{z.parts()[0].shape[-2] if isinstance(z, Mixture) else 1}"
+
+
+def columns(rows: Sequence[HeadlineRow], task: PaperTask | None) -> tuple[str, ...]:
+    """The columns that make sense: the paper's if it has any of these numbers, the difference if they compare.
+
+    Args:
+        rows: The table.
+        task: The task of the paper that was measured, if it was one.
+    """
+    if all(row.paper is None for row in rows):
+        return COLUMNS[:1]
+    return COLUMNS if task and task.comparable else COLUMNS[:2]
 
 
 def headline_rows(evaluation: Evaluation) -> tuple[HeadlineRow, ...]:

@@ -65,10 +65,12 @@ def measure(
         seconds: How long earlier work took, shown beside the time of the evaluation.
         validation: Images of other identities to choose a threshold on.
     """
+    from hedged.decisions import load_decider  # late: slow to import
+
     begun = time.monotonic()
     config = run.config
     evaluation = Evaluation(embedder, data, progress=logger.info)
-    decider = saved_decider(run, embedder)
+    decider = load_decider(run.folder, embedder.fingerprint())
     decisions = _decided(evaluation, validation, decider) if decider or not data.paper_task else None
     rows, measured = headline_rows(evaluation), evaluation.metrics()
     if decisions:
@@ -82,20 +84,6 @@ def measure(
 
         write_report(evaluation, run.report_file(part), _settings_shown(config, spent), rows, decisions)
     return Results(evaluation, metrics, rows, decisions)
-
-
-def saved_decider(run: Run, embedder: Embedder) -> Decider | None:
-    """What `hedged calibrate` found for the model of a run, or None; a calibration of another model is refused.
-
-    Args:
-        run: The run.
-        embedder: Its model.
-    """
-    if not run.calibration_file.exists():
-        return None
-    from hedged.decisions import load_decider  # late: few runs have a calibration, and it is slow to import
-
-    return load_decider(run.folder, embedder.fingerprint())
 
 
 def _decided(evaluation: Evaluation, validation: Dataset | None, decider: Decider | None) -> Decisions:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # slow to import, and only runs that were calibrated need it
 Array = NDArray[np.float64]
 MOST_PAIRS = 2_000_000  # more are drawn at random
 FIFTH = 0.2
-EVEN_ODDS = "p = 0.5, for there is no validation part to choose it on"
+EVEN_ODDS = "nothing: it is p = 0.5, for there is no validation part with both kinds of pairs"
 CALIBRATED = f"the pairs that {CALIBRATION} was made from"
 
 
@@ -175,6 +175,7 @@ def decide_listed(
         decoded = decode_all(listed.paths, side)
         report_broken(decoded, broken)
         listed, places = listed.without(decoded.broken)
+        # As photos, not by `embed_chunks`: these are decoded once and kept in the cache for the next evaluation.
         nobody = torch.zeros(len(places), dtype=torch.int64)
         photos = Photos(decoded.pixels, places, nobody, [""], listed.paths, shape[1], "pairs")
         z = embed_all(embedder, photos.clean, len(photos))

@@ -160,7 +160,8 @@ def _members(values: FloatArray, bins: int) -> list[IntArray]:
     """The items of each bin: `array_split` cuts them, sorted, into parts of equal size, give or take one."""
     check_at_least("bins", bins, 1)
     if len(values) < bins:
-        raise DataError(f"{len(values)} values cannot fill {bins} bins; expected more values or bins={len(values)}")
+        reason = f"{len(values)} values cannot fill {bins} bins"
+        raise DataError(f"{reason}; expected more values or bins={len(values)}", reason)
     return np.array_split(np.argsort(values, kind="stable"), bins)
 
 
@@ -190,9 +191,11 @@ def _pair_curve(
     def perform(members: IntArray) -> float:
         matches = pairs.matches[members]
         if matches.sum() < min_matches:
+            reason = f"a bin of {len(members)} pairs holds {matches.sum()} matches"
             raise DataError(
-                f"a bin of {len(members)} pairs holds {matches.sum()} matches; expected {min_matches} or "
-                f"more: draw more, as random_pairs(labels, count={10 * len(pairs)}), or ask for fewer bins"
+                f"{reason}; expected {min_matches} or more: draw more, as "
+                f"random_pairs(labels, count={10 * len(pairs)}), or ask for fewer bins",
+                reason,
             )
         return measure(s[members], matches)
 

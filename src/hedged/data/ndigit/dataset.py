@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hedged.data.dataset import Dataset, PaperTask
-from hedged.data.ndigit.mnist import MNIST, Digits
+from hedged.data.ndigit.mnist import MNIST, STAND_IN, Digits
 from hedged.data.ndigit.occlusion import cover, draw_boxes
 from hedged.data.random import Purpose, keyed
 from hedged.errors import DataError, ValueRangeError
@@ -80,7 +80,12 @@ class NDigit(Dataset):
     @property
     def paper_task(self) -> PaperTask:
         """The paper reports numbers for N-digit MNIST."""
-        return PaperTask(self.n_digits, stand_in="" if self.source == MNIST else self.source)
+        if self.source == MNIST:
+            return PaperTask(self.n_digits)
+        stand_in = self.source == STAND_IN
+        return PaperTask(
+            self.n_digits, "This is the offline stand-in, not MNIST." if stand_in else "These digits are not MNIST."
+        )
 
     @property
     def damage(self) -> str:

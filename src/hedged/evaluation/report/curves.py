@@ -18,10 +18,11 @@ def curves_section(curves: Curves) -> Section:
     Args:
         curves: What was measured.
     """
-    charts = [
-        _ap_chart(curves) if curves.ap else Note(curves.why_no_ap),
-        _knn_chart(curves) if curves.knn else Note(curves.why_no_knn),
-    ]
+    charts: list[Chart | Note] = []
+    charts += [_ap_chart(curves)] if curves.ap else []
+    charts += [Note(curves.why_no_ap)] if curves.why_no_ap else []
+    charts += [_knn_chart(curves)] if curves.knn else []
+    charts += [Note(curves.why_no_knn)] if curves.why_no_knn else []
     return Section("curves.html", {"charts": charts})
 
 

@@ -7,11 +7,9 @@ from itertools import groupby
 from typing import NamedTuple
 
 from hedged.evaluation.evaluation import Evaluation
-from hedged.evaluation.headline import HeadlineRow, model_name
+from hedged.evaluation.headline import HeadlineRow, columns, model_name
 from hedged.evaluation.report.section import Section
 from hedged.evaluation.report.settings import facts
-
-COLUMNS = ("Measured", "Paper", "Difference")
 
 
 class Line(NamedTuple):
@@ -32,14 +30,13 @@ def numbers_section(evaluation: Evaluation, rows: Sequence[HeadlineRow], setting
         settings: Shown after the facts that the evaluation knows itself; a fact of the same name is replaced.
     """
     has_paper = any(row.paper is not None for row in rows)
-    task = evaluation.data.paper_task
-    columns = COLUMNS[: 1 if not has_paper else 3 if task and task.comparable else 2]
+    shown = columns(rows, evaluation.data.paper_task)
     groups = [
-        (group, [Line(row.name, _numbers(row)[: len(columns)]) for row in members])
+        (group, [Line(row.name, tuple(map(_typeset, row.texts()[: len(shown)]))) for row in members])
         for group, members in groupby(rows, key=lambda row: row.group)
     ]
     content = {
-        "columns": columns,
+        "columns": [column.capitalize() for column in shown],
         "groups": groups,
         "case": _case(evaluation),
         "has_paper": has_paper,
@@ -58,12 +55,6 @@ def _case(evaluation: Evaluation) -> str | None:
     return f"{model}, N = {task.digits}, D = {z.dim}"
 
 
-def _numbers(row: HeadlineRow) -> tuple[str, str, str]:
-    difference = None
-    if row.measured is not None and row.paper is not None:
-        difference = round(row.measured, row.decimals) - row.paper  # of the numbers as shown
-    return _text(row.measured, row.decimals), _text(row.paper, row.decimals), _text(difference, row.decimals, "+")
-
-
-def _text(value: float | None, decimals: int, sign: str = "-") -> str:
-    return "–" if value is None else f"{value:{sign}.{decimals}f}".replace("-", "−")
+def _typeset(number: str) -> str:
+    """A number with a minus, and a dash where there is none."""
+    return "–" if number == "-" else number.replace("-", "−")

@@ -25,7 +25,7 @@ from hedged.evaluation.report.decisions import decisions_section
 from hedged.evaluation.report.numbers import numbers_section
 from hedged.evaluation.report.pairs import pairs_section
 from hedged.evaluation.report.section import Section
-from hedged.evaluation.report.settings import describe_model, warning
+from hedged.evaluation.report.settings import describe_model
 from hedged.evaluation.space import Space
 
 
@@ -62,14 +62,14 @@ def render(
         headline: As in `write_report`.
         decisions: As in `write_report`.
     """
-    curves = Curves.measure(evaluation)
+    curves, task = Curves.measure(evaluation), evaluation.data.paper_task
     rows = headline_rows(evaluation) if headline is None else headline
     evaluation.progress("drawing the report")
     return (
         _templates()
         .get_template("page.html")
         .render(
-            warning=warning(evaluation.data.paper_task),
+            warning=task.warning if task else "",
             source=evaluation.data.source,
             damage=evaluation.data.damage,
             model=describe_model(evaluation.embeddings["clean"]),

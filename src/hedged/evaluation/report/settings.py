@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from hedged.data import PaperTask
-from hedged.data.ndigit.mnist import STAND_IN
 from hedged.distributions import Distribution, Mixture, Point
 from hedged.evaluation.evaluation import Evaluation
 
@@ -39,14 +37,3 @@ def facts(evaluation: Evaluation) -> dict[str, str]:
         "Error of p": f"certified to be at most {model.error_bound():.5f}",
         "Test seed": str(evaluation.seed),
     }
-
-
-def warning(task: PaperTask | None) -> str | None:
-    """Loud words if digits are not MNIST's, for then no number may be compared with the paper's.
-
-    Args:
-        task: What the paper measures, if it has such data.
-    """
-    if task is None or task.comparable:
-        return None
-    return "This is the offline stand-in, not MNIST." if task.stand_in == STAND_IN else "These digits are not MNIST."
