@@ -24,10 +24,10 @@ def print_scores(results: Results, part: str | None = None) -> None:
         rows += [(group, "", "", ""), *((f"  {row.name}", *row.texts()) for row in members)]
     rows.append((UNCERTAINTY, "", "", ""))
     etas = results.evaluation.uncertainty.items()
-    rows += [(f"  {condition} images", f"{eta.mean():.3f}", "", "") for condition, eta in etas]
+    rows += [(f"  {condition} {data.inputs}", f"{eta.mean():.3f}", "", "") for condition, eta in etas]
     kind = "validation" if part == "validation" else "test"
     named = f" ({part})" if part and part != kind else ""
-    title = f"{len(data):,} {kind} images of {data.contents}{named}, of {data.source}"
+    title = f"{len(data):,} {kind} {data.inputs} of {data.contents}{named}, of {data.source}"
     print_table(title, header, [row[: len(header)] for row in rows])
     decisions = results.decisions
     if decisions:

@@ -72,6 +72,11 @@ class Dataset(ABC):
         return "identity"
 
     @property
+    def inputs(self) -> str:
+        """What the inputs are, in a word: "images", "vectors"."""
+        return "images"
+
+    @property
     def contents(self) -> str:
         """What the inputs are of, in a few words: "2 digits, 100 classes"."""
         return f"{self.n_classes} identities"

@@ -45,7 +45,7 @@ def scored_pairs(embedder: Embedder, data: Dataset, condition: Condition = "clea
     """
     labels = data.labels.numpy()
     pairs = balanced_pairs(labels, PAIRS, seed)
-    logger.info("embedding %s images", f"{len(data):,}")
+    logger.info("embedding %s %s", f"{len(data):,}", data.inputs)
     images = data.clean if condition == "clean" else partial(data.corrupt, seed)
     scores = match_scores(pairs, embed_all(embedder, images, len(data)), embedder.match_model)
     return ScoredPairs.of(scores, labels[pairs.first], labels[pairs.second])
@@ -69,7 +69,7 @@ def pairs_of_run(config: Config, embedder: Embedder, condition: Condition = "cle
             name,
         )
     pairs = scored_pairs(embedder, images, condition)
-    return Source(pairs, f"{condition} {name} images of {images.source}")
+    return Source(pairs, f"{condition} {name} {images.inputs} of {images.source}")
 
 
 def pairs_of_list(listed: PairList, embedder: Embedder, name: str) -> Source:

@@ -96,7 +96,9 @@ def _rows(evaluation: Evaluation, curves: Curves) -> Iterator[HeadlineRow]:
         return cell.paper if cell else None
 
     for c in CONDITIONS:
-        yield HeadlineRow(VERIFICATION, f"{c} images", evaluation.verification_ap(c), paper("verification_ap", c, c))
+        yield HeadlineRow(
+            VERIFICATION, f"{c} {evaluation.data.inputs}", evaluation.verification_ap(c), paper("verification_ap", c, c)
+        )
     neighbours = f"Identification by {evaluation.neighbours_each} neighbours"
     for c in CONDITIONS:
         reported = paper("knn_accuracy", c, "clean", "majority")
@@ -107,7 +109,7 @@ def _rows(evaluation: Evaluation, curves: Curves) -> Iterator[HeadlineRow]:
         yield HeadlineRow(f"{neighbours}, plurality", _task(gallery, probe), measured, reported)
     for c in CONDITIONS:
         reported = paper("ap_correlation", c, c)
-        yield HeadlineRow(AP_CORRELATION, f"{c} images", curves.ap_kendall(c), reported, decimals=2)
+        yield HeadlineRow(AP_CORRELATION, f"{c} {evaluation.data.inputs}", curves.ap_kendall(c), reported, decimals=2)
     for c in CONDITIONS:
         reported = paper("knn_correlation", c, "clean", "majority")
         yield HeadlineRow(KNN_CORRELATION, _task(c, "clean"), curves.knn_kendall(c), reported, decimals=2)

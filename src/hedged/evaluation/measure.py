@@ -82,7 +82,7 @@ def measure(
     if report:
         from hedged.evaluation.report.page import write_report  # late: what draws is slow to import
 
-        write_report(evaluation, run.report_file(part), _settings_shown(config, spent), rows, decisions)
+        write_report(evaluation, run.report_file(part), _settings_shown(config, data.inputs, spent), rows, decisions)
     return Results(evaluation, metrics, rows, decisions)
 
 
@@ -97,11 +97,11 @@ def _optimiser(train: TrainConfig) -> str:
     return f"Adam{decay} at {train.learning_rate:g}"
 
 
-def _settings_shown(config: Config, seconds: Mapping[str, float]) -> dict[str, str]:
+def _settings_shown(config: Config, inputs: str, seconds: Mapping[str, float]) -> dict[str, str]:
     """The settings that a reader of the report wants to know."""
     train, loss = config.train, config.loss
     return {
-        "Training": f"{train.steps:,} steps of {train.batch_size} images, {_optimiser(train)}",
+        "Training": f"{train.steps:,} steps of {train.batch_size} {inputs}, {_optimiser(train)}",
         "Loss": f"{loss.kind}, β = {loss.beta:g}" if loss.kind == "hedged" else loss.kind,
         **({"Split": f"by {config.data.split_by}"} if config.data.split_by else {}),
         "Seed of the training": str(train.seed),

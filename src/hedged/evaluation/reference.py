@@ -26,7 +26,16 @@ TableName = Literal[
 class PaperCell:
     """One number of a table, `paper`, and what it measures.
 
-    `vote` only where neighbours vote, `beta` only where the table varies it: else it is 10⁻⁴.
+    Args:
+        digits: N, the digits of an image.
+        dim: D, the dimensions of the embedding.
+        model: "point", "mog-1" or "mog-2".
+        metric: What is measured.
+        gallery: The condition of the images that are searched, or of the first of each pair.
+        probe: The condition of those that are searched for, or of the second.
+        paper: The number.
+        vote: How neighbours vote; None where they do not.
+        beta: β, where the table varies it; None elsewhere, where it is 10⁻⁴.
 
     >>> PaperCell(2, 2, "mog-1", "verification_ap", "clean", "clean", 0.989).as_json()
     {'digits': 2, 'dim': 2, 'model': 'mog-1', 'metric': 'verification_ap',
@@ -158,6 +167,16 @@ def find_cell(
     beta: float | None = None,
 ) -> PaperCell | None:
     """The paper's cell of this measurement, or None if it reports none.
+
+    Args:
+        digits: As for `PaperCell`, as are the others.
+        dim: D.
+        model: The model.
+        metric: What is measured.
+        gallery: The condition of the gallery.
+        probe: The condition of the probes.
+        vote: How neighbours vote.
+        beta: β.
 
     >>> find_cell(2, 2, "mog-1", "knn_accuracy", gallery="corrupt", probe="clean", vote="majority").paper
     0.76

@@ -128,7 +128,7 @@ class Run:
         has, says = embedder.architecture, config.architecture
         if has != says:
             raise RunError(
-                f"{self.folder} holds the model of another config: it takes images of {has.shape} and is {has.head} in "
+                f"{self.folder} holds the model of another config: it takes inputs of {has.shape} and is {has.head} in "
                 f"{has.dim} dimensions, {self.config_file} says {says.shape}, {says.head} and {says.dim}; restore the "
                 "files of one run"
             )

@@ -63,6 +63,11 @@ class Features(NamedDataset):
         return "they are the vectors of the second file"
 
     @property
+    def inputs(self) -> str:
+        """Vectors."""
+        return "vectors"
+
+    @property
     def has_pictures(self) -> bool:
         """No: vectors are no pictures."""
         return False

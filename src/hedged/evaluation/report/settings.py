@@ -30,7 +30,7 @@ def facts(evaluation: Evaluation) -> dict[str, str]:
     parameters = ", ".join(f"{name} = {value:.3f}" for name, value in model.settings().items())
     return {
         "Data": data.source,
-        "Test set": f"{len(data):,} images of {data.contents}",
+        "Test set": f"{len(data):,} {data.inputs} of {data.contents}",
         "Embedding": describe_model(evaluation.embeddings["clean"]),
         "Backbone": evaluation.embedder.architecture.backbone,
         "Match model": f"{model.kind} with {parameters}" if parameters else model.kind,
