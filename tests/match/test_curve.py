@@ -15,7 +15,7 @@ from laws import DTYPES, frozen_curve, seeded
 from torch.testing import assert_close
 
 from hedged.errors import ValueRangeError
-from hedged.match import MatchCurve
+from hedged.match import ClosedForm, MatchCurve, MonteCarlo
 from hedged.match._closed_form.expansion import ROUNDING, certified_error
 
 
@@ -96,6 +96,12 @@ def test_the_bound_covers_the_dtype_of_the_result() -> None:
     assert curve.error_bound() == bounds[1]
     assert curve.double().error_bound() == bounds[0]
     assert bounds[2] - bounds[0] == pytest.approx(torch.finfo(torch.float16).eps, rel=1e-6)
+
+
+def test_samples_have_no_certified_bound() -> None:
+    curve = MatchCurve(1.0, 3.0)
+    assert curve.with_estimator(MonteCarlo(8)).error_bound() == 1.0
+    assert curve.with_estimator(ClosedForm()).error_bound() == curve.error_bound() < 1e-3
 
 
 @pytest.mark.parametrize("b", [-1e6, -800.0, 50.0, 700.0, 1500.0, 1e4, 1e6])

@@ -24,7 +24,6 @@ from hedged.match import (
     MonteCarlo,
     _pairs,
     log_match_probability,
-    logit_matrix,
     match_logit,
     match_matrix,
     match_probability,
@@ -251,7 +250,7 @@ def test_the_matrix_does_not_depend_on_how_it_is_cut(
     monkeypatch.setattr(_pairs, "VALUES_PER_BLOCK", chunk)
     monkeypatch.setattr(matrix, "BLOCK", chunk // 2)
     assert_close(match_matrix(z1, z2, CURVE), expected)
-    assert_close(logit_matrix(z1, z2, CURVE).sigmoid(), expected)
+    assert_close(CURVE.matrix(z1, z2).sigmoid(), expected)
 
 
 @everything
@@ -331,7 +330,7 @@ def test_the_matrix_needs_little_memory_beyond_its_result(prepare: str, call: st
 
 @pytest.mark.parametrize("question", [match_probability, match_logit, log_match_probability, match_matrix])
 def test_embeddings_of_two_spaces_are_not_compared(question: Callable[..., Tensor]) -> None:
-    with pytest.raises(ShapeError, match="same dimension, got 2 and 5"):
+    with pytest.raises(ShapeError, match=f"^{question.__name__} takes embeddings of the same dimension, got 2 and 5"):
         question(embedding("gaussian", 3, dim=2), embedding("gaussian", 3, dim=5), CURVE)
 
 
@@ -344,7 +343,7 @@ def test_batches_that_do_not_broadcast_are_refused(make: Callable[[], Estimator]
 @pytest.mark.parametrize("batch", [(), (2, 3)])
 def test_the_matrix_takes_lists(batch: tuple[int, ...]) -> None:
     z = embedding("gaussian", 3)
-    with pytest.raises(ShapeError, match="two lists of embeddings, the second is Gaussian"):
+    with pytest.raises(ShapeError, match="match_matrix takes two lists of embeddings, the second is Gaussian"):
         match_matrix(z, embedding("gaussian", *batch), CURVE)
     with pytest.raises(ShapeError, match="the first is Gaussian"):
         match_matrix(embedding("gaussian", *batch), z, CURVE)

@@ -11,7 +11,7 @@ from laws import seeded
 from hedged import Gaussian, MatchCurve, Mixture, Point
 from hedged.distributions import Distribution
 from hedged.errors import ShapeError, ValueRangeError
-from hedged.match import _pairs, best_matches, logit_matrix
+from hedged.match import _pairs, best_matches
 
 
 def embeddings(kind: str, count: int, dim: int, spread: float, reach: float, seed: int) -> Distribution:
@@ -29,7 +29,7 @@ def embeddings(kind: str, count: int, dim: int, spread: float, reach: float, see
 
 def assert_best(probes: Distribution, gallery: Distribution, curve: MatchCurve, k: int, exclude_self: bool) -> None:
     found = best_matches(probes, gallery, curve, k, exclude_self=exclude_self)
-    logits = logit_matrix(probes, gallery, curve).double()
+    logits = curve.matrix(probes, gallery).double()
     if exclude_self:
         logits.fill_diagonal_(-torch.inf)
     wanted = logits.sort(dim=1, descending=True, stable=True).values[:, :k]
@@ -119,3 +119,7 @@ def test_what_cannot_be_ranked_is_refused() -> None:
         best_matches(z[:2], z, MatchCurve(), exclude_self=True)
     with pytest.raises(ShapeError, match="at least one"):
         best_matches(z[:0], z, MatchCurve())
+    with pytest.raises(ShapeError, match=r"best_matches takes embeddings, got a Tensor: wrap it, as Point\(z\)"):
+        best_matches(z.mean, z.mean, MatchCurve())  # type: ignore[arg-type]
+    with pytest.raises(ShapeError, match="best_matches takes two lists of embeddings, the second is Gaussian"):
+        best_matches(z, z[0], MatchCurve())

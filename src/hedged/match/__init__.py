@@ -21,7 +21,6 @@ from hedged.match.evidence import Evidence as Evidence
 from hedged.match.model import MatchModel as MatchModel
 from hedged.match.nearest import best_matches as best_matches
 from hedged.match.probability import log_match_probability as log_match_probability
-from hedged.match.probability import logit_matrix as logit_matrix
 from hedged.match.probability import match_logit as match_logit
 from hedged.match.probability import match_matrix as match_matrix
 from hedged.match.probability import match_probability as match_probability

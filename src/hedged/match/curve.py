@@ -12,7 +12,6 @@ from torch.nn.functional import logsigmoid
 
 from hedged.distributions import Distribution, Gaussian, Point
 from hedged.errors import ValueRangeError
-from hedged.match._closed_form.expansion import ROUNDING, certified_error
 from hedged.match._pairs import Matches, probability
 from hedged.match.estimators import ClosedForm, Estimator
 from hedged.match.model import MatchModel
@@ -131,19 +130,18 @@ class MatchCurve(MatchModel, kind="curve"):
         return other
 
     def error_bound(self, dtype: torch.dtype | None = None) -> float:
-        """The certified sup error of `ClosedForm` for this curve, whatever the embeddings are.
+        """How far p may be from the exact integral, whatever the embeddings are: what the estimator certifies.
 
-        It covers the curve's expansion between and beyond all grid points, the arithmetic, and the rounding of the
-        result to `dtype` (by default the dtype of the curve). At most 1e-3 for b in [−4, 8]; larger, and still true,
-        beyond.
+        Of `ClosedForm` at most 1e-3 for b in [−4, 8]; larger, and still true, beyond. `MonteCarlo` certifies nothing:
+        its bound is 1.
 
         Args:
-            dtype: The dtype of the result.
+            dtype: The dtype of the result, whose rounding counts too; by default that of the curve.
 
         >>> MatchCurve(scale=10.0, bias=3.0).error_bound() < 2e-4
         True
         """
-        return certified_error(self.bias.item()) + ROUNDING + torch.finfo(dtype or self.bias.dtype).eps
+        return self.estimator.error_bound(self, dtype or self.bias.dtype)
 
     def log_floor(self, reach: Tensor) -> Tensor:
         """log of a lower bound on E[σ(b − a‖δ‖)], given `reach` = a·√E‖δ‖², of the shape of `reach`.

@@ -22,7 +22,7 @@ from hedged.match import _pairs
 from hedged.match._closed_form.batch_loss import summed_costs
 from hedged.match._closed_form.candidates import candidate_logits
 from hedged.match._closed_form.elementwise import closed_form_logit
-from hedged.match._closed_form.expansion import is_tabulated
+from hedged.match._closed_form.expansion import closed_form_error, is_tabulated
 from hedged.match._closed_form.matrix import closed_form_matrix
 from hedged.match._closed_form.nearest import nearest_points, nearest_spreads
 from hedged.match._pairs import Matches, distance, probability
@@ -43,6 +43,15 @@ class Estimator(ABC):
             z2: The second embeddings, of the same rank.
             curve: The match curve.
         """
+
+    def error_bound(self, curve: MatchCurve, dtype: torch.dtype) -> float:
+        """How far p may be from the exact integral, whatever the embeddings are; 1 where nothing is certified.
+
+        Args:
+            curve: The match curve.
+            dtype: The dtype of the result, whose rounding counts too.
+        """
+        return 1.0
 
     def values_per_pair(self, z1: Distribution, z2: Distribution) -> int:
         """See `MatchModel.values_per_pair`."""
@@ -87,6 +96,10 @@ class ClosedForm(Estimator):
             return curve.logit_at(distance(z1.mean, z2.mean))
         return closed_form_logit(z1, z2, curve)
 
+    def error_bound(self, curve: MatchCurve, dtype: torch.dtype) -> float:
+        """The sup error of the expansion between and beyond all grid points, of the arithmetic, and of the rounding."""
+        return closed_form_error(curve.bias.item(), dtype)
+
     def probability_matrix(self, z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
         if _are_points(z1, z2) or not _on_cpu(z1, z2):
             return super().probability_matrix(z1, z2, curve)
@@ -95,8 +108,8 @@ class ClosedForm(Estimator):
     def nearest(self, z: Distribution, gallery: Distribution, curve: MatchCurve, k: int, exclude_self: bool) -> Matches:
         if not _on_cpu(z, gallery):
             return super().nearest(z, gallery, curve, k, exclude_self)
-        ways = nearest_points if _are_points(z, gallery) else nearest_spreads
-        return ways(z, gallery, curve, k, exclude_self)
+        search = nearest_points if _are_points(z, gallery) else nearest_spreads
+        return search(z, gallery, curve, k, exclude_self)
 
     def chosen_logits(self, z: Distribution, items: Distribution, chosen: Tensor, curve: MatchCurve) -> Tensor:
         if _are_points(z, items) or not _on_cpu(z, items):

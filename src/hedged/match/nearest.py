@@ -6,6 +6,7 @@ import torch
 
 from hedged.distributions import Distribution
 from hedged.errors import ShapeError, ValueRangeError
+from hedged.match._checks import require_lists
 from hedged.match._pairs import Matches
 from hedged.match.model import MatchModel
 
@@ -35,11 +36,10 @@ def best_matches(
 
 
 def _check(probes: Distribution, gallery: Distribution, k: int, exclude_self: bool) -> None:
+    require_lists("best_matches", probes, gallery)
     for name, z in (("probes", probes), ("gallery", gallery)):
-        if len(z.batch_shape) != 1 or not len(z):
-            raise ShapeError(f"expected a list of at least one embedding as {name}, got {z!r}")
-    if probes.dim != gallery.dim:
-        raise ShapeError(f"both embeddings must have the same dimension, got {probes.dim} and {gallery.dim}")
+        if not len(z):
+            raise ShapeError(f"best_matches takes at least one embedding as {name}, got {z!r}")
     if exclude_self and len(probes) != len(gallery):
         raise ShapeError(
             f"{len(probes)} probes cannot be the same items as a gallery of {len(gallery)}: pass exclude_self=False"

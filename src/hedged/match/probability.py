@@ -6,12 +6,11 @@ integrate it than its own.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from hedged.distributions import Distribution
-from hedged.errors import ShapeError
+from hedged.match._checks import require_broadcast, require_embedding, require_lists
 from hedged.match._pairs import probability
 from hedged.match.estimators import Estimator
 from hedged.match.model import MatchModel
@@ -26,11 +25,7 @@ def match_logit(z1: Distribution, z2: Distribution, model: MatchModel, estimator
         model: When two embeddings match, such as a `MatchCurve`.
         estimator: How to integrate a `MatchCurve`, if not in its own way.
     """
-    _require_same_space(z1, z2)
-    _require_broadcast(z1, z2)
-    rank = max(len(z1.batch_shape), len(z2.batch_shape))
-    z1, z2 = (z[(None,) * (rank - len(z.batch_shape))] for z in (z1, z2))
-    return _with(model, estimator).logit(z1, z2)
+    return _logit("match_logit", z1, z2, _with(model, estimator))
 
 
 def match_probability(
@@ -50,7 +45,7 @@ def match_probability(
     >>> match_probability(sure, sure, curve), match_probability(sure, unsure, curve)
     (tensor(0.9437), tensor(0.0574))
     """
-    return probability(match_logit(z1, z2, model, estimator))
+    return probability(_logit("match_probability", z1, z2, _with(model, estimator)))
 
 
 def log_match_probability(
@@ -64,7 +59,7 @@ def log_match_probability(
         model: When two embeddings match, such as a `MatchCurve`.
         estimator: How to integrate a `MatchCurve`, if not in its own way.
     """
-    return logsigmoid(match_logit(z1, z2, model, estimator))
+    return logsigmoid(_logit("log_match_probability", z1, z2, _with(model, estimator)))
 
 
 def self_mismatch(z: Distribution, model: MatchModel, estimator: Estimator | None = None) -> Tensor:
@@ -80,7 +75,7 @@ def self_mismatch(z: Distribution, model: MatchModel, estimator: Estimator | Non
     >>> self_mismatch(Point(torch.zeros(2)), curve)
     tensor(0.0474)
     """
-    _require_distribution(z)
+    require_embedding("self_mismatch", z)
     return _with(model, estimator).self_mismatch(z)
 
 
@@ -103,51 +98,16 @@ def match_matrix(z1: Distribution, z2: Distribution, model: MatchModel, estimato
     >>> match_matrix(z[:3], z, MatchCurve()).shape
     torch.Size([3, 5])
     """
-    _require_lists(z1, z2)
+    require_lists("match_matrix", z1, z2)
     return _with(model, estimator).probability_matrix(z1, z2)
 
 
-def logit_matrix(z1: Distribution, z2: Distribution, model: MatchModel, estimator: Estimator | None = None) -> Tensor:
-    """The log-odds of all pairs of two lists, `(N, M)`, without gradients: no ties where p rounds to 0 or 1.
-
-    Args:
-        z1: N embeddings.
-        z2: M embeddings.
-        model: When two embeddings match, such as a `MatchCurve`.
-        estimator: How to integrate a `MatchCurve`, if not in its own way.
-    """
-    _require_lists(z1, z2)
-    return _with(model, estimator).matrix(z1, z2)
+def _logit(caller: str, z1: Distribution, z2: Distribution, model: MatchModel) -> Tensor:
+    require_broadcast(caller, z1, z2)
+    rank = max(len(z1.batch_shape), len(z2.batch_shape))
+    z1, z2 = (z[(None,) * (rank - len(z.batch_shape))] for z in (z1, z2))
+    return model.logit(z1, z2)
 
 
 def _with(model: MatchModel, estimator: Estimator | None) -> MatchModel:
     return model if estimator is None else model.with_estimator(estimator)
-
-
-def _require_distribution(z: Distribution) -> None:
-    if not isinstance(z, Distribution):
-        raise ShapeError(f"expected an embedding, got a {type(z).__name__}: wrap it, as Point(z) for instance")
-
-
-def _require_same_space(z1: Distribution, z2: Distribution) -> None:
-    for z in (z1, z2):
-        _require_distribution(z)
-    if z1.dim != z2.dim:
-        raise ShapeError(f"both embeddings must have the same dimension, got {z1.dim} and {z2.dim}")
-
-
-def _require_lists(z1: Distribution, z2: Distribution) -> None:
-    _require_same_space(z1, z2)
-    for name, z in (("first", z1), ("second", z2)):
-        if len(z.batch_shape) != 1:
-            raise ShapeError(f"match_matrix takes two lists of embeddings, the {name} is {z!r}")
-
-
-def _require_broadcast(z1: Distribution, z2: Distribution) -> None:
-    try:
-        torch.broadcast_shapes(z1.batch_shape, z2.batch_shape)  # type: ignore[no-untyped-call]
-    except RuntimeError as error:
-        raise ShapeError(
-            f"batches of shapes {tuple(z1.batch_shape)} and {tuple(z2.batch_shape)} do not broadcast: "
-            "compare equal batches, or all pairs with match_matrix(z1, z2, model)"
-        ) from error

@@ -53,7 +53,7 @@ def _table() -> _Table:
 
 
 def expand(bias: Tensor) -> Expansion:
-    """The terms for a scalar b, those of weight zero left out.
+    """The terms for a scalar b; those of weight zero at all four knots around it are left out.
 
     Below the table the curve keeps its shape and shrinks like σ(b); above it, it is stretched in u so that the knee
     stays at u = b. Both are honest only because `certified_error` looks at the result.
@@ -175,6 +175,16 @@ def certified_error(bias: float) -> float:
     error = (error - torch.sigmoid(bias - u)).abs()
     gaps = u.diff().square() / 8 * bend[:-1]
     return max(float((torch.maximum(error[:-1], error[1:]) + gaps).max()), tail)
+
+
+def closed_form_error(bias: float, dtype: torch.dtype) -> float:
+    """How far p in closed form may be from the exact integral: of the expansion, the arithmetic and the rounding.
+
+    Args:
+        bias: b.
+        dtype: The dtype of the result.
+    """
+    return certified_error(bias) + ROUNDING + torch.finfo(dtype).eps
 
 
 def _grid(bias: float, least: float, greatest: float) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from hedged._parallel import share
 from hedged.distributions import Distribution
-from hedged.match._closed_form.expansion import arithmetic_dtype, expand
+from hedged.match._closed_form.expansion import arithmetic_dtype, closed_form_error, expand
 from hedged.match._closed_form.leaves import in_leaves
 from hedged.match._closed_form.loops.limits import FARTHEST
 from hedged.match._closed_form.units import in_units_of, midst, plain
@@ -53,7 +53,8 @@ def formula(curve: MatchCurve, dtype: torch.dtype = torch.float64) -> Formula:
     """The closed form of a curve as the compiled loops take it, its terms in this dtype."""
     from hedged.match._closed_form.loops.nearest import Formula
 
-    return Formula(torch.stack(expand(curve.bias)).to(dtype).numpy(), plain(curve), curve.error_bound())
+    error = closed_form_error(curve.bias.item(), curve.bias.dtype)
+    return Formula(torch.stack(expand(curve.bias)).to(dtype).numpy(), plain(curve), error)
 
 
 def _in_leaves(gallery: Distribution, curve: MatchCurve, centre: Tensor, dtype: torch.dtype) -> Gallery:
