@@ -43,6 +43,14 @@ def log_density(twin: td.Distribution, at: Tensor) -> Tensor:
     return result
 
 
+@anything
+@pytest.mark.parametrize("batch", [(), (3,), (2, 3), (0,)])
+def test_it_knows_its_components_and_whether_it_is_a_point(kind: str, batch: tuple[int, ...]) -> None:
+    z = embedding(kind, *batch, dim=5)
+    assert z.n_components == z.parts()[0].shape[-2]
+    assert z.is_point == isinstance(z, Point)
+
+
 # ---- samples and moments --------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ Import the modules with loops late: numba is slow to import. Every loop takes a 
 can share it, and never lets them share a sum: results do not depend on the number of threads.
 
 numba checks only the file of a loop for changes, and loops here call each other across files. So compiled code is kept
-in a folder named by a hash of all of them, which an upgrade of the package leaves behind.
+in a folder named by a hash of all of them, so an upgrade of the package starts a new one.
 """
 
 from __future__ import annotations

@@ -99,6 +99,16 @@ class Distribution(ABC):
         """The dimensions in front: `(...)`."""
 
     @property
+    def n_components(self) -> int:
+        """C, how many Gaussians it is a mixture of; 1 unless it is a mixture."""
+        return 1
+
+    @property
+    def is_point(self) -> bool:
+        """Whether all probability is at one place."""
+        return False
+
+    @property
     def dtype(self) -> torch.dtype:
         return self.tensors[0].dtype
 
@@ -178,6 +188,10 @@ class Point(Distribution):
     @property
     def mean(self) -> Tensor:
         return self._mean
+
+    @property
+    def is_point(self) -> bool:
+        return True
 
     @property
     def variance(self) -> Tensor:
@@ -317,6 +331,10 @@ class Mixture(Distribution):
         return self._components
 
     @property
+    def n_components(self) -> int:
+        return self._components.batch_shape[-1]
+
+    @property
     def mean(self) -> Tensor:
         return self._components.mean.mean(-2)
 
@@ -338,9 +356,8 @@ class Mixture(Distribution):
 
     def sample(self, count: int, generator: torch.Generator | None = None) -> Tensor:
         """Stratified: count / C samples from each component, one component after the other."""
-        components = self._components.batch_shape[-1]
-        _require_count(count, components)
-        drawn = self._components.sample(count // components, generator)  # (count / C, ..., C, D)
+        _require_count(count, self.n_components)
+        drawn = self._components.sample(count // self.n_components, generator)  # (count / C, ..., C, D)
         return drawn.movedim(-2, 0).flatten(0, 1)
 
     def log_prob(self, z: Tensor) -> Tensor:

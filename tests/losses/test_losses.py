@@ -254,6 +254,11 @@ def test_variances_learn_how_far_their_own_kind_lies() -> None:
     torch.testing.assert_close(log_variance.exp(), (apart**2 / 8).expand(4, 3), rtol=0.02, atol=0)
 
 
+def test_points_have_no_mutual_likelihood() -> None:
+    with pytest.raises(ShapeError, match=r"MutualLikelihood takes Gaussians, .* got Point"):
+        MutualLikelihood()(Point(torch.randn(6, 2)), LABELS)
+
+
 def test_only_means_of_single_gaussians_train_as_points() -> None:
     z = Mixture(torch.zeros(4, 2, 3), torch.ones(4, 2, 3))
     with pytest.raises(ShapeError, match="only the means of single Gaussians"):

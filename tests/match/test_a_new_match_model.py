@@ -24,7 +24,9 @@ from hedged import (
 )
 from hedged.data import build_ndigit, offline_digits
 from hedged.distributions import Distribution
+from hedged.errors import ValueRangeError
 from hedged.evaluation import Evaluation
+from hedged.losses import ExpectedLog
 from hedged.search import Header, Identifier, Identities, Rows, create_store, open_store
 
 MODEL = "0123456789abcdef"
@@ -110,6 +112,11 @@ def test_a_loss_trains_with_it() -> None:
     assert mean.grad.abs().sum() > 0
     assert model.a.grad is not None
     assert model.b.grad is not None
+
+
+def test_a_model_without_samples_says_so() -> None:
+    with pytest.raises(ValueRangeError, match=r"ToyModel is exact and has no log-odds of samples: use Marginal\(\)"):
+        HedgedLoss(ToyModel(), likelihood=ExpectedLog())(embeddings(12, 1), torch.arange(12) % 4)
 
 
 @pytest.fixture

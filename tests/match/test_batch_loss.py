@@ -14,7 +14,7 @@ from hedged import Gaussian, HedgedLoss, MatchCurve, Mixture
 from hedged.distributions import Distribution
 from hedged.losses import LossParts, Marginal, PairLoss
 from hedged.match import match_logit
-from hedged.match._closed_form.batch_loss import summed_costs
+from hedged.match._closed_form.batch_loss import closed_form_pair_costs
 
 
 def batch(
@@ -37,10 +37,10 @@ LABELS = torch.cat([torch.arange(20), torch.arange(5).repeat_interleave(4)])
 def both_ways(tensors: list[Tensor], curve: MatchCurve, beta: float = 0.0) -> list[tuple[LossParts, list[Tensor]]]:
     """Loss and gradients in one pass, and pair by pair."""
     found = []
-    for all_costs in (HedgedLoss.all_costs, PairLoss.all_costs):
+    for pair_costs in (HedgedLoss.pair_costs, PairLoss.pair_costs):
         loss = HedgedLoss(curve, beta=beta, positive_weight=0.3)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(HedgedLoss, "all_costs", all_costs)
+            patch.setattr(HedgedLoss, "pair_costs", pair_costs)
             parts = loss.parts(distribution(tensors), LABELS)
         grads = torch.autograd.grad(parts.total, [*tensors, *curve.parameters()])
         found.append((parts, list(grads)))
@@ -87,7 +87,7 @@ def test_a_batch_of_many_strips_is_the_sum_over_pairs() -> None:
     tensors = batch(1, 2, 1e-1, 0.3, torch.float64, seed=8, size=300)
     labels = torch.arange(300) % 7
     curve = MatchCurve(5.0, 3.0).double()
-    costs = summed_costs(distribution(tensors), labels, curve)
+    costs = closed_form_pair_costs(distribution(tensors), labels, curve)
     first, second = torch.triu_indices(300, 300, 1)
     z = distribution(tensors)
     logits = match_logit(z.take(first), z.take(second), curve)
@@ -105,7 +105,7 @@ def test_each_part_has_its_own_gradient() -> None:
     curve = MatchCurve(5.0, 2.0).double()
 
     def costs(*given: Tensor) -> Tensor:
-        return summed_costs(Gaussian(*given), LABELS, curve)
+        return closed_form_pair_costs(Gaussian(*given), LABELS, curve)
 
     assert torch.autograd.gradcheck(costs, tensors, eps=1e-5, atol=1e-4)
 
@@ -115,7 +115,7 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Monk
     results = []
     for threads in (1, 2, 3):
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
-        costs = summed_costs(distribution(tensors), LABELS, MatchCurve())
+        costs = closed_form_pair_costs(distribution(tensors), LABELS, MatchCurve())
         results.append([costs.detach(), *torch.autograd.grad(costs.sum(), tensors)])
     for other in results[1:]:
         assert all(torch.equal(mine, first) for mine, first in zip(other, results[0], strict=True))

@@ -12,7 +12,6 @@ from hedged.losses.base import Loss as Loss
 from hedged.losses.base import LossParts as LossParts
 from hedged.losses.base import PairLoss as PairLoss
 from hedged.losses.combined import Decoupled as Decoupled
-from hedged.losses.combined import MutualLikelihood as MutualLikelihood
 from hedged.losses.combined import Scaled as Scaled
 from hedged.losses.combined import Sum as Sum
 from hedged.losses.contrastive import ContrastiveLoss as ContrastiveLoss
@@ -21,8 +20,9 @@ from hedged.losses.hedged import HedgedLoss as HedgedLoss
 from hedged.losses.likelihood import ExpectedLog as ExpectedLog
 from hedged.losses.likelihood import Likelihood as Likelihood
 from hedged.losses.likelihood import Marginal as Marginal
+from hedged.losses.mutual import MutualLikelihood as MutualLikelihood
 from hedged.losses.pairs import AllPairs as AllPairs
-from hedged.losses.pairs import BatchPairs as BatchPairs
 from hedged.losses.pairs import PairSelection as PairSelection
 from hedged.losses.pairs import SampledPairs as SampledPairs
 from hedged.losses.schedule import PositiveWeight as PositiveWeight
+from hedged.match import BatchPairs as BatchPairs

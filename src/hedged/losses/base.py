@@ -10,7 +10,10 @@ from torch import Tensor, nn
 
 from hedged.distributions import Distribution
 from hedged.errors import ShapeError, ValueRangeError
-from hedged.losses.pairs import PairSelection, pairs_of, summed_costs
+from hedged.losses.pairs import AllPairs, PairSelection
+from hedged.match import pair_costs, pairs_of
+
+POSITIVE_WEIGHT = 0.05  # of the matching pairs, unless given: the others are many more
 
 
 class LossParts(NamedTuple):
@@ -72,12 +75,17 @@ class Loss(nn.Module, ABC):
 
 
 class PairLoss(Loss, ABC):
-    """w · (mean cost of the matching pairs) + (1 − w) · (mean cost of the others), over pairs of distinct items."""
+    """w · (mean cost of the matching pairs) + (1 − w) · (mean cost of the others), over pairs of distinct items.
 
-    def __init__(self, positive_weight: float, pairs: PairSelection) -> None:
+    Args:
+        positive_weight: w, the weight of the matching pairs against the others, in (0, 1).
+        pairs: Which pairs of a batch count: `AllPairs()` unless given.
+    """
+
+    def __init__(self, positive_weight: float = POSITIVE_WEIGHT, pairs: PairSelection | None = None) -> None:
         super().__init__()
         self._positive_weight = _checked_weight(positive_weight)
-        self.pairs = pairs
+        self.pairs = AllPairs() if pairs is None else pairs
 
     @property
     def positive_weight(self) -> float:
@@ -97,7 +105,7 @@ class PairLoss(Loss, ABC):
             match: Whether they match, `(P,)`.
         """
 
-    def all_costs(self, z: Distribution, labels: Tensor) -> Tensor:
+    def pair_costs(self, z: Distribution, labels: Tensor) -> Tensor:
         """The summed costs of all matching pairs of a batch and of all others, `(2,)`.
 
         A loss that knows a faster way than pair by pair overrides this.
@@ -106,26 +114,32 @@ class PairLoss(Loss, ABC):
             z: B embeddings.
             labels: Their classes, `(B,)`.
         """
-        return summed_costs(self.cost, z, labels)
+        return pair_costs(self.cost, z, labels)
 
     def penalty(self, z: Distribution) -> tuple[float, Tensor]:
-        """What is added for each item, whatever the pairs: its weight, and its mean over the batch."""
+        """What is added for each item, whatever the pairs: its weight, and its mean over the batch.
+
+        Args:
+            z: B embeddings.
+        """
         return 0.0, torch.zeros((), dtype=z.dtype, device=z.device)
 
     def parts(self, z: Distribution, labels: Tensor) -> LossParts:
         _check_batch(z, labels)
-        positive, negative = self._mean_costs(z, labels)
+        _, classes, sizes = labels.unique(return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
+        _check_both_kinds(len(z), len(sizes))
+        positive, negative = self._mean_costs(z, classes, sizes)
         weight, kl = self.penalty(z)
         w = self.positive_weight
         return LossParts(w * positive + (1 - w) * negative + weight * kl, positive, negative, kl)
 
-    def _mean_costs(self, z: Distribution, labels: Tensor) -> tuple[Tensor, Tensor]:
+    def _mean_costs(self, z: Distribution, classes: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean cost of a matching pair and of any other, given each item's class and each class's size."""
         if self.pairs.takes_all:
-            _, classes, sizes = labels.unique(return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
             matching = int((sizes * (sizes - 1)).sum()) // 2
-            positive, negative = self.all_costs(z, classes)
+            positive, negative = self.pair_costs(z, classes)
             return positive / matching, negative / (len(z) * (len(z) - 1) // 2 - matching)
-        first, second, match = self.pairs.select(pairs_of(labels), z)
+        first, second, match = self.pairs.select(pairs_of(classes), z)
         costs = self.cost(z.take(first), z.take(second), match)
         return _mean_where(match, costs), _mean_where(~match, costs)
 
@@ -151,10 +165,12 @@ def _check_batch(z: Distribution, labels: Tensor) -> None:
             f"a loss takes a batch of B embeddings and B labels, got embeddings of batch shape "
             f"{tuple(z.batch_shape)} and labels of shape {tuple(labels.shape)}"
         )
-    classes = len(labels.unique())  # type: ignore[no-untyped-call]
-    for kind, present in (("matching", classes < len(z)), ("non-matching", classes > 1)):
+
+
+def _check_both_kinds(items: int, classes: int) -> None:
+    for kind, present in (("matching", classes < items), ("non-matching", classes > 1)):
         if not present:
             raise ValueRangeError(
-                f"this batch of {len(z)} has no {kind} pair, so its loss is undefined: draw at least two images of one "
+                f"this batch of {items} has no {kind} pair, so its loss is undefined: draw at least two images of one "
                 "class and two classes a batch (hedged.data.TwoStream does)"
             )

@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from hedged.distributions import Distribution, Gaussian, Point
 from hedged.errors import ShapeError, ValueRangeError
-from hedged.losses.base import Loss, LossParts, PairLoss
-from hedged.losses.pairs import AllPairs, PairSelection
+from hedged.losses.base import Loss, LossParts
 
 
 class _Combined(Loss):
@@ -78,6 +77,7 @@ class Decoupled(_Combined):
         variances: The loss of the variances; it sees the Gaussians, but no gradient reaches their means.
 
     >>> from hedged import HedgedLoss, MatchCurve, SoftContrastiveLoss
+    >>> from hedged.losses import MutualLikelihood
     >>> loss = Decoupled(SoftContrastiveLoss(MatchCurve()), HedgedLoss(MatchCurve()) + 0.02 * MutualLikelihood())
     >>> z = Gaussian(torch.tensor([[0.0], [0.0], [1.0]]), torch.full((3, 1), 0.01))
     >>> loss(z, torch.tensor([4, 4, 7])).item() > 0
@@ -93,32 +93,6 @@ class Decoupled(_Combined):
         means, variances = self._each()
         given = Gaussian(z.mean.detach(), z.variance)
         return _added([means.parts(Point(z.mean), labels), variances.parts(given, labels)])
-
-
-@final
-class MutualLikelihood(PairLoss):
-    """−log N(μ₁ − μ₂; 0, k (Σ₁ + Σ₂)) of matching pairs: variances learn how far from an input its own kind lies.
-
-    Given the means, the likelihood of matches says little to a variance in many dimensions, where noise only adds to a
-    distance: it grows with the strangers near an input, and not with the distance to its own kind. With k = 1 this is
-    the mutual likelihood of Shi and Jain (2019). Of the squared distance of two of a kind, variances then account for
-    1/k: the rest is between any two, and the match curve has it.
-
-    Args:
-        stretch: k.
-        positive_weight: w, the weight of the matching pairs; the others cost nothing.
-        pairs: Which pairs of a batch count: `AllPairs()` unless given.
-    """
-
-    def __init__(self, stretch: float = 4.0, positive_weight: float = 0.05, pairs: PairSelection | None = None) -> None:
-        super().__init__(positive_weight, pairs or AllPairs())
-        if not 0 < stretch < float("inf"):
-            raise ValueRangeError(f"stretch must be positive and finite, got {stretch}")
-        self.stretch = stretch
-
-    def cost(self, z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:
-        summed = self.stretch * (z1.variance + z2.variance)
-        return torch.where(match, -Gaussian(z1.mean, summed).log_prob(z2.mean), 0)
 
 
 def _added(parts: list[LossParts]) -> LossParts:

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from hedged.distributions import Distribution
 from hedged.errors import ValueRangeError
-from hedged.losses.base import PairLoss
-from hedged.losses.pairs import AllPairs, PairSelection
+from hedged.losses.base import POSITIVE_WEIGHT, PairLoss
+from hedged.losses.pairs import PairSelection
 from hedged.match import MatchCurve, cross_entropy, distance
 
 
@@ -29,8 +29,10 @@ class ContrastiveLoss(PairLoss):
     tensor(0.)
     """
 
-    def __init__(self, margin: float = 1.0, positive_weight: float = 0.05, pairs: PairSelection | None = None) -> None:
-        super().__init__(positive_weight, pairs or AllPairs())
+    def __init__(
+        self, margin: float = 1.0, positive_weight: float = POSITIVE_WEIGHT, pairs: PairSelection | None = None
+    ) -> None:
+        super().__init__(positive_weight, pairs)
         if not 0 < margin < float("inf"):
             raise ValueRangeError(f"margin must be positive and finite, got {margin}")
         self.margin = margin
@@ -56,8 +58,10 @@ class SoftContrastiveLoss(PairLoss):
     tensor(0.0247)
     """
 
-    def __init__(self, curve: MatchCurve, positive_weight: float = 0.05, pairs: PairSelection | None = None) -> None:
-        super().__init__(positive_weight, pairs or AllPairs())
+    def __init__(
+        self, curve: MatchCurve, positive_weight: float = POSITIVE_WEIGHT, pairs: PairSelection | None = None
+    ) -> None:
+        super().__init__(positive_weight, pairs)
         self.curve = curve
 
     def cost(self, z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from hedged.distributions import Distribution
 from hedged.errors import ValueRangeError
-from hedged.losses.base import PairLoss
+from hedged.losses.base import POSITIVE_WEIGHT, PairLoss
 from hedged.losses.likelihood import Likelihood, Marginal
-from hedged.losses.pairs import AllPairs, PairSelection
+from hedged.losses.pairs import PairSelection
 from hedged.match import MatchModel
 
 
@@ -45,13 +45,13 @@ class HedgedLoss(PairLoss):
         self,
         match_model: MatchModel,
         beta: float = 1e-4,
-        positive_weight: float = 0.05,
+        positive_weight: float = POSITIVE_WEIGHT,
         likelihood: Likelihood | None = None,
         pairs: PairSelection | None = None,
         kl_samples: int | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__(positive_weight, pairs or AllPairs())
+        super().__init__(positive_weight, pairs)
         if not 0 <= beta < float("inf"):
             raise ValueRangeError(f"beta, the weight β of the KL term, must be zero or positive, got {beta}")
         self.match_model = match_model
@@ -63,8 +63,8 @@ class HedgedLoss(PairLoss):
     def cost(self, z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:
         return self.likelihood.cost(z1, z2, match, self.match_model)
 
-    def all_costs(self, z: Distribution, labels: Tensor) -> Tensor:
-        return self.likelihood.all_costs(z, labels, self.match_model)
+    def pair_costs(self, z: Distribution, labels: Tensor) -> Tensor:
+        return self.likelihood.pair_costs(z, labels, self.match_model)
 
     def penalty(self, z: Distribution) -> tuple[float, Tensor]:
         if not self.beta:

@@ -11,9 +11,7 @@ import torch
 from torch import Tensor
 
 from hedged.distributions import Distribution
-from hedged.errors import ValueRangeError
-from hedged.losses.pairs import summed_costs
-from hedged.match import Estimator, MatchCurve, MatchModel, cross_entropy, match_logit, sampled_logits
+from hedged.match import Estimator, MatchModel, cross_entropy, match_logit, pair_costs
 
 
 class Likelihood(ABC):
@@ -30,7 +28,7 @@ class Likelihood(ABC):
             model: When two embeddings match.
         """
 
-    def all_costs(self, z: Distribution, labels: Tensor, model: MatchModel) -> Tensor:
+    def pair_costs(self, z: Distribution, labels: Tensor, model: MatchModel) -> Tensor:
         """The summed costs of all matching pairs of a batch and of all others, `(2,)`.
 
         Args:
@@ -38,7 +36,7 @@ class Likelihood(ABC):
             labels: Their classes, int64 `(B,)`.
             model: When two embeddings match.
         """
-        return summed_costs(partial(self.cost, model=model), z, labels)
+        return pair_costs(partial(self.cost, model=model), z, labels)
 
 
 @final
@@ -55,7 +53,7 @@ class Marginal(Likelihood):
     def cost(self, z1: Distribution, z2: Distribution, match: Tensor, model: MatchModel) -> Tensor:
         return cross_entropy(match_logit(z1, z2, model, self.estimator), match)
 
-    def all_costs(self, z: Distribution, labels: Tensor, model: MatchModel) -> Tensor:
+    def pair_costs(self, z: Distribution, labels: Tensor, model: MatchModel) -> Tensor:
         model = model if self.estimator is None else model.with_estimator(self.estimator)
         return model.pair_costs(z, labels)
 
@@ -74,7 +72,5 @@ class ExpectedLog(Likelihood):
     generator: torch.Generator | None = None
 
     def cost(self, z1: Distribution, z2: Distribution, match: Tensor, model: MatchModel) -> Tensor:
-        if not isinstance(model, MatchCurve):
-            raise ValueRangeError(f"ExpectedLog averages over samples of a MatchCurve, got {model}: use Marginal()")
-        logits = sampled_logits(z1, z2, model, self.samples, self.generator)
+        logits = model.sampled_logits(z1, z2, self.samples, self.generator)
         return cross_entropy(logits, match).mean((0, 1))

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import final
 
 import torch
 from torch import Tensor
 
 from hedged.distributions import Distribution
 from hedged.errors import ValueRangeError
-
-PairCost = Callable[[Distribution, Distribution, Tensor], Tensor]
-
-
-class BatchPairs(NamedTuple):
-    """Pairs of items of one batch: indices `first` < `second` and whether they match, each `(P,)`."""
-
-    first: Tensor
-    second: Tensor
-    match: Tensor
+from hedged.match import BatchPairs
 
 
 class PairSelection(ABC):
@@ -75,26 +65,3 @@ class SampledPairs(PairSelection):
         candidates = mask.nonzero().flatten()
         order = torch.randperm(len(candidates), generator=self.generator)
         return candidates[order[: self.count]]
-
-
-def summed_costs(cost: PairCost, z: Distribution, labels: Tensor) -> Tensor:
-    """The summed costs of all matching pairs of a batch and of all others, `(2,)`, pair by pair.
-
-    Args:
-        cost: The cost of each pair from the first embeddings, the second ones, and whether they match.
-        z: B embeddings.
-        labels: Their classes, `(B,)`.
-    """
-    first, second, match = pairs_of(labels)
-    costs = cost(z.take(first), z.take(second), match)
-    return torch.stack([torch.where(mask, costs, 0).sum() for mask in (match, ~match)])
-
-
-def pairs_of(labels: Tensor) -> BatchPairs:
-    """All pairs of distinct items of a batch.
-
-    Args:
-        labels: The classes of its items, `(B,)`.
-    """
-    first, second = torch.triu_indices(len(labels), len(labels), offset=1, device=labels.device)
-    return BatchPairs(first, second, labels[first] == labels[second])

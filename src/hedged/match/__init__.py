@@ -8,15 +8,18 @@ From `match_matrix` to its inner loop: `probability.py` checks and asks the mode
 `_closed_form/loops/matrix.py`), else blocks of plain torch (`_pairs.py`).
 """
 
+from hedged.match._numbers import cross_entropy as cross_entropy
+from hedged.match._numbers import distance as distance
+from hedged.match._numbers import log_odds as log_odds
+from hedged.match._pairs import BatchPairs as BatchPairs
 from hedged.match._pairs import Matches as Matches
-from hedged.match._pairs import cross_entropy as cross_entropy
-from hedged.match._pairs import distance as distance
-from hedged.match._pairs import log_odds as log_odds
+from hedged.match._pairs import PairCost as PairCost
+from hedged.match._pairs import pair_costs as pair_costs
+from hedged.match._pairs import pairs_of as pairs_of
 from hedged.match.curve import MatchCurve as MatchCurve
 from hedged.match.estimators import ClosedForm as ClosedForm
 from hedged.match.estimators import Estimator as Estimator
 from hedged.match.estimators import MonteCarlo as MonteCarlo
-from hedged.match.estimators import sampled_logits as sampled_logits
 from hedged.match.evidence import Evidence as Evidence
 from hedged.match.model import MatchModel as MatchModel
 from hedged.match.nearest import best_matches as best_matches

@@ -7,14 +7,13 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from hedged.distributions import Distribution
-from hedged.match._closed_form.loops.limits import FARTHEST
 
 VALUES_PER_BLOCK = 2**20  # of each intermediate result: what a core's cache holds
 
 Logit = Callable[[Distribution, Distribution], Tensor]
+PairCost = Callable[[Distribution, Distribution, Tensor], Tensor]
 
 
 class Matches(NamedTuple):
@@ -24,34 +23,12 @@ class Matches(NamedTuple):
     items: Tensor
 
 
-def distance(x1: Tensor, x2: Tensor) -> Tensor:
-    """‖x₁ − x₂‖ over the last axis, finite however far apart; where both coincide its gradient is zero."""
-    difference = x1 - x2
-    farthest = min(FARTHEST, torch.finfo(difference.dtype).max)
-    norm: Tensor = torch.linalg.vector_norm(difference.clamp(-farthest, farthest), dim=-1)
-    return norm
+class BatchPairs(NamedTuple):
+    """Pairs of items of one batch: indices `first` < `second` and whether they match, each `(P,)`."""
 
-
-def log_odds(log_p: Tensor) -> Tensor:
-    """log p/(1 − p) from log p, exact at both ends."""
-    return log_p - torch.log(-torch.expm1(log_p))
-
-
-def probability(logits: Tensor, in_place: bool = False) -> Tensor:
-    """p from log-odds; it never rounds to 0 or 1. In place where a copy may not fit."""
-    p = logits.sigmoid_() if in_place else logits.sigmoid()
-    low, high = within(p.dtype)
-    return p.clamp_(low, high) if in_place else p.clamp(low, high)
-
-
-def within(dtype: torch.dtype) -> tuple[float, float]:
-    """The least and the greatest number within (0, 1): a probability does not round to certainty."""
-    return torch.finfo(dtype).tiny, 1 - torch.finfo(dtype).eps / 2
-
-
-def cross_entropy(logits: Tensor, match: Tensor) -> Tensor:
-    """−log p where the pair matches, −log(1 − p) where not; finite and with a gradient at any logit."""
-    return softplus(torch.where(match, -logits, logits))
+    first: Tensor
+    second: Tensor
+    match: Tensor
 
 
 def values_per_pair(z1: Distribution, z2: Distribution) -> int:
@@ -117,9 +94,17 @@ def chosen_logits(logit: Logit, z: Distribution, items: Distribution, chosen: Te
     return out
 
 
-def pair_costs(logit: Logit, z: Distribution, labels: Tensor) -> Tensor:
-    """Σ −log p over the matching pairs of distinct items and Σ −log(1 − p) over the others, `(2,)`."""
+def pairs_of(labels: Tensor) -> BatchPairs:
+    """All pairs of distinct items of a batch, given their classes `(B,)`."""
     first, second = torch.triu_indices(len(labels), len(labels), offset=1, device=labels.device)
-    match = labels[first] == labels[second]
-    costs = cross_entropy(logit(z.take(first), z.take(second)), match)
+    return BatchPairs(first, second, labels[first] == labels[second])
+
+
+def pair_costs(cost: PairCost, z: Distribution, labels: Tensor) -> Tensor:
+    """The summed costs of all matching pairs of a batch and of all others, `(2,)`, pair by pair.
+
+    `cost` is that of each pair, from the first embeddings, the second ones, and whether they match.
+    """
+    first, second, match = pairs_of(labels)
+    costs = cost(z.take(first), z.take(second), match)
     return torch.stack([torch.where(mask, costs, 0).sum() for mask in (match, ~match)])

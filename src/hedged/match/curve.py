@@ -12,7 +12,8 @@ from torch.nn.functional import logsigmoid
 
 from hedged.distributions import Distribution, Gaussian, Point
 from hedged.errors import ValueRangeError
-from hedged.match._pairs import Matches, probability
+from hedged.match._numbers import distance, probability
+from hedged.match._pairs import Matches
 from hedged.match.estimators import ClosedForm, Estimator
 from hedged.match.model import MatchModel
 
@@ -68,6 +69,21 @@ class MatchCurve(MatchModel, kind="curve"):
 
     def logit(self, z1: Distribution, z2: Distribution) -> Tensor:
         return self.estimator.logit(z1, z2, self)
+
+    def sampled_logits(
+        self, z1: Distribution, z2: Distribution, samples: int, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """b − a‖z₁^(k₁) − z₂^(k₂)‖ for all K² pairs of samples, `(K, K, ...)`.
+
+        Args:
+            z1: The first embeddings.
+            z2: The second embeddings.
+            samples: K.
+            generator: Where the samples are drawn from; torch's default generator if none is given.
+        """
+        first = z1.sample(samples, generator).unsqueeze(1)
+        second = z2.sample(samples, generator).unsqueeze(0)
+        return self.logit_at(distance(first, second))
 
     def self_mismatch(self, z: Distribution) -> Tensor:
         if isinstance(z, Point):  # σ(−b), one value for all: a vector unit may round it in two ways, and so rank points

@@ -16,16 +16,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from hedged.distributions import Distribution, Gaussian, Mixture, Point
+from hedged.distributions import Distribution
 from hedged.errors import ValueRangeError
 from hedged.match import _pairs
-from hedged.match._closed_form.batch_loss import summed_costs
+from hedged.match._closed_form.batch_loss import closed_form_pair_costs
 from hedged.match._closed_form.candidates import candidate_logits
 from hedged.match._closed_form.elementwise import closed_form_logit
 from hedged.match._closed_form.expansion import closed_form_error, is_tabulated
 from hedged.match._closed_form.matrix import closed_form_matrix
 from hedged.match._closed_form.nearest import nearest_points, nearest_spreads
-from hedged.match._pairs import Matches, distance, probability
+from hedged.match._numbers import cross_entropy, distance, probability
+from hedged.match._pairs import Matches
 
 if TYPE_CHECKING:
     from hedged.match.curve import MatchCurve
@@ -75,7 +76,11 @@ class Estimator(ABC):
 
     def pair_costs(self, z: Distribution, labels: Tensor, curve: MatchCurve) -> Tensor:
         """See `MatchModel.pair_costs`."""
-        return _pairs.pair_costs(partial(self.logit, curve=curve), z, labels)
+
+        def cost(z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:
+            return cross_entropy(self.logit(z1, z2, curve), match)
+
+        return _pairs.pair_costs(cost, z, labels)
 
 
 @final
@@ -117,13 +122,13 @@ class ClosedForm(Estimator):
         return candidate_logits(z, items, chosen, curve)
 
     def pair_costs(self, z: Distribution, labels: Tensor, curve: MatchCurve) -> Tensor:
-        if not (isinstance(z, Gaussian | Mixture) and _on_cpu(z) and is_tabulated(curve.bias.item())):
+        if not (not z.is_point and _on_cpu(z) and is_tabulated(curve.bias.item())):
             return super().pair_costs(z, labels, curve)
-        return summed_costs(z, labels, curve)
+        return closed_form_pair_costs(z, labels, curve)
 
 
 def _are_points(*embeddings: Distribution) -> bool:
-    return all(isinstance(z, Point) for z in embeddings)
+    return all(z.is_point for z in embeddings)
 
 
 def _on_cpu(*embeddings: Distribution) -> bool:
@@ -148,25 +153,8 @@ class MonteCarlo(Estimator):
             raise ValueRangeError(f"Monte Carlo takes at least one sample, got samples={self.samples}")
 
     def logit(self, z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
-        each = sampled_logits(z1, z2, curve, self.samples, self.generator).flatten(0, 1)
+        each = curve.sampled_logits(z1, z2, self.samples, self.generator).flatten(0, 1)
         return logsigmoid(each).logsumexp(0) - logsigmoid(-each).logsumexp(0)
 
     def values_per_pair(self, z1: Distribution, z2: Distribution) -> int:
         return self.samples**2 * super().values_per_pair(z1, z2)
-
-
-def sampled_logits(
-    z1: Distribution, z2: Distribution, curve: MatchCurve, samples: int, generator: torch.Generator | None
-) -> Tensor:
-    """b − a‖z₁^(k₁) − z₂^(k₂)‖ for all K² pairs of samples, `(K, K, ...)`.
-
-    Args:
-        z1: The first embeddings.
-        z2: The second embeddings.
-        curve: The match curve.
-        samples: K.
-        generator: Where the samples are drawn from.
-    """
-    first = z1.sample(samples, generator).unsqueeze(1)
-    second = z2.sample(samples, generator).unsqueeze(0)
-    return curve.logit_at(distance(first, second))

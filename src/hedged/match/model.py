@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from hedged.distributions import Distribution
 from hedged.errors import ValueRangeError
 from hedged.match import _pairs
-from hedged.match._pairs import Matches, probability
+from hedged.match._numbers import cross_entropy, probability
+from hedged.match._pairs import Matches
 
 if TYPE_CHECKING:
     from hedged.match.estimators import Estimator
@@ -161,7 +162,24 @@ class MatchModel(nn.Module, ABC):
             z: B embeddings.
             labels: Their classes, int64 `(B,)`. Pairs are of distinct items.
         """
-        return _pairs.pair_costs(self.logit, z, labels)
+
+        def cost(z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:
+            return cross_entropy(self.logit(z1, z2), match)
+
+        return _pairs.pair_costs(cost, z, labels)
+
+    def sampled_logits(
+        self, z1: Distribution, z2: Distribution, samples: int, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """The log-odds of all K² pairs of samples, `(K, K, ...)`; refused where the model is not one of samples.
+
+        Args:
+            z1: The first embeddings.
+            z2: The second embeddings.
+            samples: K.
+            generator: Where the samples are drawn from; torch's default generator if none is given.
+        """
+        raise ValueRangeError(f"{type(self).__name__} is exact and has no log-odds of samples: use Marginal()")
 
     def with_estimator(self, estimator: Estimator) -> MatchModel:
         """The same model, its integral estimated in another way; refused where there is nothing to estimate.

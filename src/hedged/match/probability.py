@@ -11,7 +11,7 @@ from torch.nn.functional import logsigmoid
 
 from hedged.distributions import Distribution
 from hedged.match._checks import require_broadcast, require_embedding, require_lists
-from hedged.match._pairs import probability
+from hedged.match._numbers import probability
 from hedged.match.estimators import Estimator
 from hedged.match.model import MatchModel
 

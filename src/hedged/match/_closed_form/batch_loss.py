@@ -22,7 +22,7 @@ BLOCKS = 8  # parts of the matrix of pairs, each with sums of its own; at most s
 PAIRS_EACH = 16_384  # pairs of components that are worth a thread of their own
 
 
-def summed_costs(z: Distribution, labels: Tensor, curve: MatchCurve) -> Tensor:
+def closed_form_pair_costs(z: Distribution, labels: Tensor, curve: MatchCurve) -> Tensor:
     """Σ −log p over the matching pairs of a batch and Σ −log(1 − p) over the others, `(2,)`, in closed form.
 
     `labels` are int64 `(B,)`. The same numbers and gradients as `ClosedForm` gives pair by pair, up to rounding, but
@@ -31,18 +31,18 @@ def summed_costs(z: Distribution, labels: Tensor, curve: MatchCurve) -> Tensor:
 
     >>> from hedged import Gaussian, MatchCurve
     >>> z = Gaussian(torch.tensor([[0.0], [0.0], [1.0]]), torch.full((3, 1), 0.01))
-    >>> summed_costs(z, torch.tensor([4, 4, 7]), MatchCurve()) > 0
+    >>> closed_form_pair_costs(z, torch.tensor([4, 4, 7]), MatchCurve()) > 0
     tensor([True, True])
     """
     terms = terms_at(curve.bias.item())
     with torch.no_grad():  # the function below has their slopes
         units = in_units_of(curve, z, midst(z), arithmetic_dtype(terms, z.dim, z.dtype))
     curves = plain(curve), plain(curve, units[0].dtype)
-    costs: Tensor = _SummedCosts.apply(*z.parts(), curve.scale, curve.bias, *units, labels, terms, curves)  # type: ignore[no-untyped-call]
+    costs: Tensor = _PairCosts.apply(*z.parts(), curve.scale, curve.bias, *units, labels, terms, curves)  # type: ignore[no-untyped-call]
     return costs.to(z.dtype)
 
 
-class _SummedCosts(torch.autograd.Function):
+class _PairCosts(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,

@@ -11,7 +11,7 @@ from hedged._parallel import share
 from hedged.distributions import Distribution
 from hedged.match._closed_form.nearest import formula
 from hedged.match._closed_form.units import unit
-from hedged.match._pairs import log_odds
+from hedged.match._numbers import log_odds
 
 if TYPE_CHECKING:
     from hedged.match.curve import MatchCurve

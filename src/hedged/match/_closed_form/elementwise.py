@@ -21,7 +21,7 @@ from hedged._parallel import share
 from hedged.distributions import Distribution
 from hedged.match._closed_form.expansion import Expansion, arithmetic_dtype, expand
 from hedged.match._closed_form.units import in_square_units, in_units, too_small
-from hedged.match._pairs import log_odds
+from hedged.match._numbers import log_odds
 
 if TYPE_CHECKING:
     from hedged.match.curve import MatchCurve

@@ -14,7 +14,7 @@ from hedged.distributions import Distribution
 from hedged.match._closed_form.expansion import arithmetic_dtype, expand
 from hedged.match._closed_form.leaves import in_leaves
 from hedged.match._closed_form.units import in_units_of, midst, plain
-from hedged.match._pairs import within
+from hedged.match._numbers import within
 
 if TYPE_CHECKING:
     from hedged.match.curve import MatchCurve

@@ -18,7 +18,8 @@ from hedged.match._closed_form.expansion import arithmetic_dtype, closed_form_er
 from hedged.match._closed_form.leaves import in_leaves
 from hedged.match._closed_form.loops.limits import FARTHEST
 from hedged.match._closed_form.units import in_units_of, midst, plain
-from hedged.match._pairs import Matches, log_odds
+from hedged.match._numbers import log_odds
+from hedged.match._pairs import Matches
 
 if TYPE_CHECKING:
     from hedged.match._closed_form.loops.nearest import Formula, Gallery
