@@ -1,9 +1,11 @@
+from .distributions import Distribution as Distribution
 from .distributions import Gaussian as Gaussian
 from .distributions import Mixture as Mixture
 from .distributions import Point as Point
 from .errors import HedgedError as HedgedError
 from .losses import ContrastiveLoss as ContrastiveLoss
 from .losses import HedgedLoss as HedgedLoss
+from .losses import PositiveWeight as PositiveWeight
 from .losses import SoftContrastiveLoss as SoftContrastiveLoss
 from .match import ClosedForm as ClosedForm
 from .match import Evidence as Evidence
@@ -18,6 +20,7 @@ from .match import self_mismatch as self_mismatch
 from .models import Architecture as Architecture
 from .models import Embedder as Embedder
 from .models import GaussianHead as GaussianHead
+from .models import Mirrored as Mirrored
 from .models import MixtureHead as MixtureHead
 from .models import PointHead as PointHead
 from .retrofit import Retrofit as Retrofit

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Self, final
 
-from hedged.distributions import Point
 from hedged.errors import DataError
 from hedged.evaluation.conditions import CONDITIONS, Condition
 from hedged.metrics import UncertaintyCurve
@@ -79,7 +78,7 @@ def _curve(
     evaluation: Evaluation, measure: Callable[[], UncertaintyCurve], name: str
 ) -> tuple[UncertaintyCurve | None, str]:
     """A curve, or why there is none: points have one η, or the test set is too small for bins of it."""
-    if isinstance(evaluation.embeddings["clean"], Point):
+    if evaluation.embeddings["clean"].is_point:
         return None, ONE_ETA
     try:
         return measure(), ""

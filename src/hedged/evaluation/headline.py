@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 from hedged.data import PaperTask
-from hedged.distributions import Distribution, Mixture, Point
+from hedged.distributions import Distribution
 from hedged.evaluation.curves import Curves
 from hedged.evaluation.evaluation import CONDITIONS, GRID, Condition, Evaluation
 from hedged.evaluation.reference import Metric, find_cell
@@ -58,9 +58,7 @@ def model_name(z: Distribution) -> str:
     Args:
         z: An embedding of it.
     """
-    if isinstance(z, Point):
-        return "point"
-    return f"mog-{z.parts()[0].shape[-2] if isinstance(z, Mixture) else 1}"
+    return "point" if z.is_point else f"mog-{z.n_components}"
 
 
 def columns(rows: Sequence[HeadlineRow], task: PaperTask | None) -> tuple[str, ...]:

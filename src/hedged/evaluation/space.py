@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hedged.distributions import Distribution, Mixture, Point
+from hedged.distributions import Distribution
 from hedged.evaluation.evaluation import CONDITIONS, Condition, Evaluation
 from hedged.metrics import Centroids, class_centroids
 from hedged.plots.plane import Array, Plane, one_of_each
@@ -38,11 +38,11 @@ class Space:
 
     @property
     def components(self) -> int:
-        return self.embedding.parts()[0].shape[-2] if isinstance(self.embedding, Mixture) else 1
+        return self.embedding.n_components
 
     @property
     def is_point(self) -> bool:
-        return isinstance(self.embedding, Point)
+        return self.embedding.is_point
 
     @cached_property
     def drawn(self) -> NDArray[np.intp]:

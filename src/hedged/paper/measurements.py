@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hedged.distributions import Point
 from hedged.evaluation import CONDITIONS, GRID, Array, Condition, Evaluation
 from hedged.match import MonteCarlo, match_logit, self_mismatch
 from hedged.metrics import (
@@ -35,7 +34,7 @@ def measure(evaluation: Evaluation) -> dict[str, Any]:
     Args:
         evaluation: The test set, embedded.
     """
-    is_point = isinstance(evaluation.embeddings["clean"], Point)
+    is_point = evaluation.embeddings["clean"].is_point
     cells = [*_accuracies(evaluation), *(() if is_point else _correlations(evaluation))]
     return {"cells": cells, "asides": dict(_asides(evaluation))}
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from hedged._files import write_text
-from hedged.distributions import Distribution, Gaussian, Point
+from hedged.distributions import Distribution, Gaussian
 from hedged.errors import RunError
 from hedged.losses import LossParts
 from hedged.match import MatchModel, self_mismatch
@@ -72,7 +72,7 @@ def describe(step: int, loss: LossParts, z: Distribution, model: MatchModel) -> 
     """Loss parts, the match model, and how the batch's embeddings are spread."""
     record: dict[str, Any] = {"step": step, **{name: value.item() for name, value in loss._asdict().items()}}
     record |= model.settings()
-    if isinstance(z, Point):
+    if z.is_point:
         return record
     mean, variance = (part.flatten(0, -2) for part in z.parts())
     record["kl_per_dim"] = Gaussian(mean, variance).kl_per_dim().mean(0).tolist()

@@ -13,7 +13,6 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hedged._files import write_text
-from hedged.distributions import Point
 from hedged.evaluation import Decisions
 from hedged.evaluation.curves import ONE_ETA, Curves
 from hedged.evaluation.evaluation import Evaluation
@@ -95,7 +94,7 @@ def _sections(evaluation: Evaluation, curves: Curves, decisions: Decisions | Non
     if decisions:
         yield decisions_section(decisions)
     pictured = evaluation.data.has_pictures
-    if isinstance(evaluation.embeddings["clean"], Point):
+    if evaluation.embeddings["clean"].is_point:
         if pictured:
             yield pairs_section(evaluation)
         yield Section("no_uncertainty.html", {"why": ONE_ETA})

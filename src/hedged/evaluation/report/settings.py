@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hedged.distributions import Distribution, Mixture, Point
+from hedged.distributions import Distribution
 from hedged.evaluation.evaluation import Evaluation
 
 
@@ -13,10 +13,10 @@ def describe_model(z: Distribution) -> str:
         z: Any embedding of the model.
     """
     space = f"in {z.dim} dimension" + ("s" if z.dim > 1 else "")
-    if isinstance(z, Point):
+    if z.is_point:
         return f"a point {space}"
-    if isinstance(z, Mixture):
-        return f"a mixture of {z.parts()[0].shape[-2]} Gaussians {space}"
+    if z.n_components > 1:
+        return f"a mixture of {z.n_components} Gaussians {space}"
     return f"a Gaussian {space}"
 
 
