@@ -68,20 +68,39 @@ class Distribution(ABC):
 
     @abstractmethod
     def sample(self, count: int, generator: torch.Generator | None = None) -> Tensor:
-        """`count` samples of each distribution, `(count, ..., D)`, differentiable in the parameters."""
+        """`count` samples of each distribution, `(count, ..., D)`, differentiable in the parameters.
+
+        Args:
+            count: How many; of a mixture, a multiple of its components.
+            generator: Where they are drawn from; torch's default generator if none is given.
+        """
 
     @abstractmethod
     def log_prob(self, z: Tensor) -> Tensor:
-        """log p(z), `(...)`, for z broadcastable to `(..., D)`."""
+        """log p(z), `(...)`.
+
+        Args:
+            z: Where, broadcastable to `(..., D)`.
+        """
 
     @abstractmethod
     def kl(self, samples: int | None = None, generator: torch.Generator | None = None) -> Tensor:
-        """KL(p ‖ N(0, I)), `(...)`: in closed form, or estimated from `samples` samples if a number is given."""
+        """KL(p ‖ N(0, I)), `(...)`: in closed form, or estimated from samples; of a mixture, an upper bound.
+
+        Args:
+            samples: How many samples of each distribution to estimate it from; None: in closed form.
+            generator: Where they are drawn from; torch's default generator if none is given.
+        """
 
     @classmethod
     @abstractmethod
     def unpack(cls, packed: Tensor, dim: int) -> Self:
-        """The inverse of `pack`, given the dimension D of the embedding space."""
+        """The inverse of `pack`.
+
+        Args:
+            packed: The rows, `(..., P)`.
+            dim: D, the dimension of the embedding space.
+        """
 
     def pack(self) -> Tensor:
         """All numbers of each distribution as one row, `(..., P)`, the means first: D, 2·D or 2·C·D of them."""
@@ -110,10 +129,12 @@ class Distribution(ABC):
 
     @property
     def dtype(self) -> torch.dtype:
+        """The dtype of its tensors."""
         return self.tensors[0].dtype
 
     @property
     def device(self) -> torch.device:
+        """The device of its tensors."""
         return self.tensors[0].device
 
     def __len__(self) -> int:
@@ -122,7 +143,11 @@ class Distribution(ABC):
         return self.batch_shape[0]
 
     def __getitem__(self, index: Any) -> Self:
-        """Index the batch dimensions as a tensor would be; the embedding space itself cannot be indexed."""
+        """Index the batch dimensions as a tensor would be; the embedding space itself cannot be indexed.
+
+        Args:
+            index: What a tensor of the batch shape could be indexed with.
+        """
         where = torch.empty(self.batch_shape, device="meta")
         try:
             where[_shape_only(index)]
@@ -135,22 +160,35 @@ class Distribution(ABC):
         return self._map(lambda t: t[index])
 
     def take(self, rows: Tensor) -> Self:
-        """`z[rows]` for non-negative integers `rows` `(R,)` of the first batch dimension, several times faster."""
+        """`z[rows]` along the first batch dimension, several times faster.
+
+        Args:
+            rows: Which ones, non-negative integers `(R,)`.
+        """
         return self._map(lambda t: t.index_select(0, rows))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(batch={tuple(self.batch_shape)}, dim={self.dim}, dtype={self.dtype})"
 
     def to(self, target: torch.dtype | torch.device | str) -> Self:
-        """The same distributions in another dtype or on another device."""
+        """The same distributions in another dtype or on another device.
+
+        Args:
+            target: The dtype or the device.
+        """
         moved = self._map(lambda t: t.to(target))
         return type(self)(*moved.tensors) if moved.dtype != self.dtype else moved  # rounding may break a promise
 
     def detach(self) -> Self:
+        """The same distributions, cut off from what they were computed from: no gradient flows back."""
         return self._map(Tensor.detach)
 
     def unsqueeze(self, axis: int) -> Self:
-        """A batch dimension of size one at `axis ≥ 0`, for broadcasting."""
+        """The same distributions with a batch dimension of size one more, for broadcasting.
+
+        Args:
+            axis: Where it goes, zero or positive.
+        """
         if not 0 <= axis <= len(self.batch_shape):
             raise ShapeError(f"axis {axis} is not one of 0 to {len(self.batch_shape)}: only batch dimensions are added")
         return self._map(lambda t: t.unsqueeze(axis))
@@ -169,7 +207,10 @@ AnyDistribution = TypeVar("AnyDistribution", bound=Distribution)
 
 @final
 class Point(Distribution):
-    """z = μ: all probability at one place, `mean` of shape `(..., D)`.
+    """z = μ: all probability at one place.
+
+    Args:
+        mean: μ, `(..., D)`.
 
     >>> Point(torch.zeros(5, 2)).variance.sum().item()
     0.0
@@ -302,7 +343,11 @@ class Gaussian(Distribution):
 
 @final
 class Mixture(Distribution):
-    """z ~ (1/C) Σ_c N(μ_c, diag σ_c²) with `mean` and `variance` of the components, `(..., C, D)`.
+    """z ~ (1/C) Σ_c N(μ_c, diag σ_c²).
+
+    Args:
+        mean: μ_c of the components, `(..., C, D)`.
+        variance: σ_c² of the components, `(..., C, D)`.
 
     >>> z = Mixture(torch.tensor([[-1.0], [1.0]]), torch.full((2, 1), 0.25))
     >>> z.mean, z.variance
@@ -378,12 +423,20 @@ class Mixture(Distribution):
 
 
 def stack(distributions: Sequence[AnyDistribution]) -> AnyDistribution:
-    """Equal batches joined along a new first batch dimension, as `torch.stack` does."""
+    """Equal batches joined along a new first batch dimension, as `torch.stack` does.
+
+    Args:
+        distributions: The batches, of one kind and shape.
+    """
     return _join(torch.stack, distributions)
 
 
 def concatenate(distributions: Sequence[AnyDistribution]) -> AnyDistribution:
-    """Batches joined along their first dimension, as `torch.cat` does."""
+    """Batches joined along their first dimension, as `torch.cat` does.
+
+    Args:
+        distributions: The batches, of one kind.
+    """
     if any(not z.batch_shape for z in distributions):
         raise ShapeError("single distributions have no batch dimension to be joined along: use stack")
     return _join(torch.cat, distributions)
