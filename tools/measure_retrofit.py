@@ -28,7 +28,7 @@ from hedged.data.photos.corruption import reduced_to
 from hedged.distributions import Point
 from hedged.evaluation import CONDITIONS, Evaluation
 from hedged.metrics import all_pairs, average_precision
-from hedged.models import Embedder, laid_out
+from hedged.models import Embedder, channels_last
 from hedged.training import Run, build_data, load_config, shipped_config, train
 
 SIDE = 28  # pixels a side that photos are reduced to
@@ -54,7 +54,7 @@ def features(network: Embedder, photos: Photos, side: int | None) -> np.ndarray[
     for index in torch.split(torch.arange(len(photos)), BATCH):
         pixels = photos.clean(index)
         pixels = pixels if side is None else reduced_to(pixels, side)
-        found.append(network.backbone(laid_out(pixels.float() / 255)))
+        found.append(network.backbone(channels_last(pixels.float() / 255)))
     vectors: np.ndarray[Any, np.dtype[np.float32]] = torch.cat(found).numpy()
     return vectors
 

@@ -113,5 +113,5 @@ def test_views_are_made_again_from_what_is_saved_of_them() -> None:
 
 
 def test_a_config_that_says_mirrored_means_the_recipes_share() -> None:
-    assert mirrored().network.views == Mirrored(disagreement=0.25)
-    assert Architecture().network.views == OneView()
+    assert mirrored().section.views == Mirrored(disagreement=0.25)
+    assert Architecture().section.views == OneView()

@@ -16,7 +16,7 @@ from hedged._parallel import cores
 from hedged.bench.timing import Line, side_by_side
 from hedged.data import Photos
 from hedged.data.photos.cache import decode_all
-from hedged.models import Architecture, Embedder, embed_all, laid_out
+from hedged.models import Architecture, Embedder, channels_last, embed_all
 
 SIZES = ((640, 480), (128, 128))  # of the photos: as from a phone, made smaller; and cut out already
 SIDE, SEEN = 112, 96  # pixels a side that are cached, and that the network sees
@@ -103,7 +103,7 @@ def cached_photos(paths: Sequence[Path], cache: Path) -> Photos:
 
 def _bare(network: Embedder, photos: Photos) -> Callable[[], None]:
     """The network alone, on pixels that are ready in memory."""
-    batches = [laid_out(part.float() / 255) for part in torch.split(photos.clean(), network.batch_size)]
+    batches = [channels_last(part.float() / 255) for part in torch.split(photos.clean(), network.batch_size)]
 
     @torch.no_grad()
     def run() -> None:

@@ -39,6 +39,7 @@ def match_probability(
         model: When two embeddings match, such as a `MatchCurve`.
         estimator: How to integrate a `MatchCurve`, if not in its own way.
 
+    >>> import torch
     >>> from hedged import Gaussian, MatchCurve
     >>> sure, unsure = (Gaussian(torch.zeros(2), torch.full((2,), v)) for v in (1e-4, 1.0))
     >>> curve = MatchCurve(scale=10.0, bias=3.0).requires_grad_(False)
@@ -70,6 +71,7 @@ def self_mismatch(z: Distribution, model: MatchModel, estimator: Estimator | Non
         model: When two embeddings match, such as a `MatchCurve`.
         estimator: How to integrate a `MatchCurve`, if not in its own way.
 
+    >>> import torch
     >>> from hedged import MatchCurve, Point
     >>> curve = MatchCurve(scale=10.0, bias=3.0).requires_grad_(False)
     >>> self_mismatch(Point(torch.zeros(2)), curve)
@@ -93,6 +95,7 @@ def match_matrix(z1: Distribution, z2: Distribution, model: MatchModel, estimato
         model: When two embeddings match, such as a `MatchCurve`.
         estimator: How to integrate a `MatchCurve`, if not in its own way.
 
+    >>> import torch
     >>> from hedged import Gaussian, MatchCurve
     >>> z = Gaussian(torch.randn(5, 2), torch.ones(5, 2))
     >>> match_matrix(z[:3], z, MatchCurve()).shape

@@ -174,7 +174,7 @@ class Architecture(Section):
     (2, 3)
     """
 
-    network: SerializeAsAny[ModelConfig]
+    section: SerializeAsAny[ModelConfig]
     shape: Annotated[tuple[Width, ...], LISTED] = (1, 28, 56)
     resize: Width | None = None
 
@@ -185,46 +185,46 @@ class Architecture(Section):
     @property
     def backbone(self) -> str:
         """The name of the backbone."""
-        return self.network.backbone
+        return self.section.backbone
 
     @property
     def head(self) -> str:
         """The kind of the head."""
-        return self.network.head
+        return self.section.head
 
     @property
     def dim(self) -> int:
         """D, the dimensions of the embedding space."""
-        return self.network.dim
+        return self.section.dim
 
     @property
     def components(self) -> int:
         """C, the Gaussians of an embedding."""
-        return self.network.components
+        return self.section.components
 
     @model_validator(mode="before")
     @classmethod
-    def _gather_network(cls, content: Any) -> Any:
-        if not isinstance(content, Mapping) or "network" in content:
+    def _gather_section(cls, content: Any) -> Any:
+        if not isinstance(content, Mapping) or "section" in content:
             return content
         own = {key: content[key] for key in ("shape", "resize") if key in content}
-        return {**own, "network": {key: value for key, value in content.items() if key not in own}}
+        return {**own, "section": {key: value for key, value in content.items() if key not in own}}
 
     @model_serializer(mode="plain")
     def _flat(self) -> dict[str, Any]:
-        """The keys of the network and those of its inputs; no word of resizing or mirroring where there is none."""
-        content = {**self.network.model_dump(mode="json"), "shape": list(self.shape), "resize": self.resize}
+        """The keys of the section and those of its inputs; no word of resizing or mirroring where there is none."""
+        content = {**self.section.model_dump(mode="json"), "shape": list(self.shape), "resize": self.resize}
         return {key: value for key, value in content.items() if key not in ("resize", "mirrored") or value}
 
     @model_validator(mode="after")
     def _shape_is_of_the_backbone(self) -> Self:
-        name, network, shape = self.backbone, self.network, self.shape
+        name, section, shape = self.backbone, self.section, self.shape
         sides, kind = {"images": (3, "images (channels, height, width)"), "vectors": (1, "vectors (length,)")}.get(
-            network.takes, (len(shape), "any")
+            section.takes, (len(shape), "any")
         )
         if len(shape) != sides:
             raise ValueError(f'backbone = "{name}" takes {kind}, got shape = {shape}')
-        if network.mirrored and len(shape) not in (0, 3):
+        if section.mirrored and len(shape) not in (0, 3):
             raise ValueError(f"mirrored = true is for images (channels, height, width), got shape = {shape}")
         if self.resize and len(shape) != 3:
             raise ValueError(f"resize = {self.resize} is for images (channels, height, width), got shape = {shape}")
@@ -237,8 +237,8 @@ class Architecture(Section):
             network: the one that backbone = "module" stands for; None for all others.
         """
         if network is not None:
-            return self.network.wrap(network, self.shape)
-        return self.network.build(self.shape)
+            return self.section.wrap(network, self.shape)
+        return self.section.build(self.shape)
 
     def build(self, network: nn.Module | None = None) -> tuple[Backbone, Head]:
         """A backbone and a head with fresh weights, drawn from torch's default generator.
@@ -247,4 +247,4 @@ class Architecture(Section):
             network: the one that backbone = "module" stands for; None for all others.
         """
         backbone = self.build_backbone(network)
-        return backbone, self.network.build_head(backbone.features)
+        return backbone, self.section.build_head(backbone.features)

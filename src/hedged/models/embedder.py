@@ -108,7 +108,7 @@ class Embedder(nn.Module):
         >>> Embedder.new(Architecture(backbone="module", shape=(3, 4, 4)), seed=0, backbone=own).head.features
         16
         """
-        return cls._build(architecture, seed, MatchCurve(scale, bias), architecture.network.views, backbone)
+        return cls._build(architecture, seed, MatchCurve(scale, bias), architecture.section.views, backbone)
 
     @classmethod
     def _build(
@@ -170,7 +170,7 @@ class Embedder(nn.Module):
         return concatenate(embedded)
 
     def _embed_batch(self, inputs: Tensor) -> Distribution:
-        embedded: list[Distribution] = [self(laid_out(view)) for view in self.views.of(inputs)]
+        embedded: list[Distribution] = [self(channels_last(view)) for view in self.views.of(inputs)]
         return self.views.join(embedded)
 
     @property
@@ -239,7 +239,7 @@ class Embedder(nn.Module):
         What was made with a model, embeddings or a calibration, refers to it by them. Notes do not count.
         """
         content = hashlib.sha256(_sorted_json(self.architecture.model_dump(mode="json")))
-        if self.views != self.architecture.network.views:
+        if self.views != self.architecture.section.views:
             content.update(_sorted_json(self.views.saved()))
         described = self.match_model.describe()
         if described["kind"] != FIRST_KIND["kind"]:  # all numbers of a curve are weights, which count already
@@ -269,14 +269,14 @@ class Embedder(nn.Module):
         folder = model_folder(folder)
         saved = read_description(folder)
         # The weights follow: there is no need to fetch those that training started from.
-        blank = saved.architecture.model_copy(update={"network": saved.architecture.network.without_download()})
+        blank = saved.architecture.model_copy(update={"section": saved.architecture.section.without_download()})
         embedder = cls._build(blank, 0, saved.match_model, saved.views, backbone)
         embedder._architecture, embedder.notes = saved.architecture, saved.notes
         embedder.load_state_dict(read_weights(folder / WEIGHTS, embedder.state_dict()))
         return embedder.eval()
 
 
-def laid_out(inputs: Tensor) -> Tensor:
+def channels_last(inputs: Tensor) -> Tensor:
     """Images in the memory layout in which convolutions are quickest; all else as it is.
 
     Args:

@@ -89,7 +89,7 @@ def read_description(folder: Path) -> Description:
     try:
         architecture = Architecture.model_validate(content.get("architecture"))
         match_model = MatchModel.restore(FIRST_KIND if version == 1 else content["match_model"])
-        views = architecture.network.views if version == 1 else Views.restore(content["views"])
+        views = architecture.section.views if version == 1 else Views.restore(content["views"])
         return Description(architecture, match_model, views, dict(content.get("notes") or {}))
     except (ValidationError, ValueRangeError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"{path} describes a model this version of hedged does not have: {error}") from error

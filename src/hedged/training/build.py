@@ -56,9 +56,8 @@ def build_parts(config: Config, train: Dataset, backbone: nn.Module | None = Non
     loss, training = config.loss, config.train
     generator = torch.Generator()
     embedder = Embedder.new(config.architecture, training.seed, loss.scale, loss.bias, backbone)
-    standardise = getattr(embedder.backbone, "fit", None)  # of a backbone that scales its inputs as training has them
-    if standardise:
-        standardise(train.clean())
+    if embedder.backbone.standardises:
+        embedder.backbone.fit(train.clean())
     # Plain convolutions are up to a fifth faster in this layout. Fused ones take any, to the same weights.
     embedder = embedder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return Parts(embedder, build_batches(config, train), build_loss(loss, embedder.curve, generator), generator)

@@ -122,7 +122,7 @@ class Config(Section):
 
     @property
     def architecture(self) -> Architecture:
-        return Architecture(network=self.model, shape=self.data.shape, resize=self.data.resize)
+        return Architecture(section=self.model, shape=self.data.shape, resize=self.data.resize)
 
     @property
     def ndigit(self) -> NDigitConfig:

@@ -18,7 +18,7 @@ from hedged.data import Dataset
 from hedged.distributions import Distribution
 from hedged.errors import RunError, TrainingError, ValueRangeError
 from hedged.losses import LossParts, PositiveWeight
-from hedged.models import Embedder, laid_out
+from hedged.models import Embedder, channels_last
 from hedged.training.build import Parts, build_data, build_parts
 from hedged.training.checkpoint import Checkpoint, optimiser_tensors, restore_optimiser, save_checkpoint
 from hedged.training.config import Config, TrainConfig
@@ -113,7 +113,7 @@ class Trainer:
         batch = batches.batch(self.step)
         generator.manual_seed(_mix(self.config.train.seed, self.step))
         try:
-            z = embedder(laid_out(batch.images))
+            z = embedder(channels_last(batch.images))
             loss = loss_of.parts(z, batch.labels)
         except ValueRangeError as error:
             raise self._diverged(str(error)) from error

@@ -18,6 +18,7 @@ FLAT = 1e-6  # a feature whose deviation is less than this share of the largest 
 class _Standardized(Backbone):
     """x ↦ (x − m) / s feature by feature, with m and s of the training vectors: not learned, but saved."""
 
+    standardises: ClassVar[bool] = True
     mean: Tensor
     deviation: Tensor
 
@@ -30,17 +31,17 @@ class _Standardized(Backbone):
         self.register_buffer("deviation", torch.ones(size))
 
     @torch.no_grad()
-    def fit(self, vectors: Tensor) -> None:
+    def fit(self, inputs: Tensor) -> None:
         """Take m and s from training vectors; a feature that is the same in all of them is left as it is.
 
         Args:
-            vectors: `(n, F)`, two or more.
+            inputs: `(n, F)`, two or more.
         """
-        if vectors.ndim != 2 or vectors.shape[1] != self.size or len(vectors) < 2:
+        if inputs.ndim != 2 or inputs.shape[1] != self.size or len(inputs) < 2:
             raise ShapeError(
-                f"mean and deviation are of two vectors or more, (n, {self.size}), got {tuple(vectors.shape)}"
+                f"mean and deviation are of two vectors or more, (n, {self.size}), got {tuple(inputs.shape)}"
             )
-        deviation, mean = torch.std_mean(vectors.double(), dim=0, correction=0)
+        deviation, mean = torch.std_mean(inputs.double(), dim=0, correction=0)
         flat = deviation <= FLAT * deviation.max()
         self.mean.copy_(mean)
         self.deviation.copy_(torch.where(flat, 1.0, deviation))
