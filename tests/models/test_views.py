@@ -100,8 +100,8 @@ def test_only_images_have_mirror_images() -> None:
 
 def test_views_are_made_again_from_what_is_saved_of_them() -> None:
     for views in (OneView(), Mirrored(), Mirrored(disagreement=0.25)):
-        assert Views.restore(views.saved()) == views
-        assert hash(Views.restore(views.saved())) == hash(views)
+        assert Views.restore(views.describe()) == views
+        assert hash(Views.restore(views.describe())) == hash(views)
     assert Mirrored() == Mirrored(1.0) != Mirrored(0.25) != OneView()
     assert repr(Mirrored(0.25)) == "Mirrored(disagreement=0.25)"
     with pytest.raises(ValueRangeError, match="one of one, mirrored, got 'turned'"):

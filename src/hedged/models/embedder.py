@@ -240,7 +240,7 @@ class Embedder(nn.Module):
         """
         content = hashlib.sha256(_sorted_json(self.architecture.model_dump(mode="json")))
         if self.views != self.architecture.section.views:
-            content.update(_sorted_json(self.views.saved()))
+            content.update(_sorted_json(self.views.describe()))
         described = self.match_model.describe()
         if described["kind"] != FIRST_KIND["kind"]:  # all numbers of a curve are weights, which count already
             content.update(_sorted_json(described))

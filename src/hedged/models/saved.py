@@ -61,7 +61,7 @@ def write_model(folder: Path, description: Description, weights: Mapping[str, Te
         "format": FORMAT,
         "architecture": description.architecture.model_dump(mode="json"),
         "match_model": description.match_model.describe(),
-        "views": description.views.saved(),
+        "views": description.views.describe(),
         "notes": description.notes,
     }
     write_json(folder / DESCRIPTION, described)

@@ -52,31 +52,31 @@ class Views(ABC):
     def settings(self) -> dict[str, Any]:
         """The arguments that make it again, as plain numbers."""
 
-    def saved(self) -> dict[str, Any]:
-        """What a saved model remembers, and `restore` reads."""
+    def describe(self) -> dict[str, Any]:
+        """What a saved model keeps of it: the kind and its settings."""
         return {"kind": self.kind, **self.settings()}
 
     @staticmethod
-    def restore(saved: Mapping[str, Any]) -> Views:
-        """The views that `saved` described.
+    def restore(described: Mapping[str, Any]) -> Views:
+        """The views that `describe` described.
 
         Args:
-            saved: the kind and its settings.
+            described: the kind and its settings.
 
         >>> Views.restore({"kind": "mirrored", "disagreement": 0.25})
         Mirrored(disagreement=0.25)
         """
-        settings = dict(saved)
+        settings = dict(described)
         kind = settings.pop("kind", None)
         if kind not in Views.kinds:
             raise ValueRangeError(f"views are one of {', '.join(Views.kinds)}, got {kind!r}")
         return Views.kinds[kind](**settings)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Views) and self.saved() == other.saved()
+        return isinstance(other, Views) and self.describe() == other.describe()
 
     def __hash__(self) -> int:
-        return hash(tuple(self.saved().items()))
+        return hash(tuple(self.describe().items()))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in self.settings().items())})"

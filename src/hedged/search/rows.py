@@ -146,19 +146,19 @@ class Header:
         return cls(fingerprint, z.kind, z.dim, z.parts()[0].shape[-2], z.pack().shape[-1], match)
 
     @classmethod
-    def restore(cls, saved: Mapping[str, Any]) -> Header:
-        """The header that `header.saved()` was made of, or that the first version of hedged wrote.
+    def restore(cls, described: Mapping[str, Any]) -> Header:
+        """The header that `describe` described, or that the first version of hedged wrote.
 
         Args:
-            saved: What a store has kept.
+            described: What a store has kept.
         """
-        values = dict(saved)
+        values = dict(described)
         if "match" not in values:  # the first version knew match curves only, and three kinds of distribution
             values["match"] = {"kind": "curve", "scale": values.pop("scale"), "bias": values.pop("bias")}
             values["width"] = values["dim"] * (1 if values["kind"] == "point" else 2 * values["components"])
         return cls(**values)
 
-    def saved(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """The header as a store keeps it, ready for JSON."""
         return asdict(self)
 

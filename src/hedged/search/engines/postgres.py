@@ -321,7 +321,7 @@ def make_tables(address: Address, header: Header) -> None:
             connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
             connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.store)))
             connection.execute(SCHEMA.format(dim=header.dim))
-            values = (VERSION, uuid.uuid4().hex, json.dumps(header.saved()))
+            values = (VERSION, uuid.uuid4().hex, json.dumps(header.describe()))
             connection.execute("INSERT INTO store VALUES (%s, %s, %s)", values)
 
 

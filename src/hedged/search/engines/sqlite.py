@@ -236,7 +236,7 @@ def _make(part: Path, path: Path, header: Header) -> None:
     with translating_errors(path), closing(sqlite3.connect(part, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.executescript(f"BEGIN; {SCHEMA}")
-        connection.execute("INSERT INTO store VALUES (?, ?)", (uuid.uuid4().hex, json.dumps(header.saved())))
+        connection.execute("INSERT INTO store VALUES (?, ?)", (uuid.uuid4().hex, json.dumps(header.describe())))
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
