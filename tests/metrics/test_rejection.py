@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hedged.errors import ShapeError, ValueRangeError
-from hedged.metrics import reject_curve, twin_order, uncertainty_auroc
+from hedged.metrics import (
+    all_pairs,
+    balanced_accuracy,
+    pair_reject_curve,
+    reject_curve,
+    twin_order,
+    uncertainty_auroc,
+)
 
 levels = st.sampled_from([0.1, 0.2, 0.4])
 
@@ -58,3 +65,16 @@ def test_bad_input_is_named() -> None:
         uncertainty_auroc([0.1], [np.nan])
     with pytest.raises(ShapeError, match="uncertainty 2, correct 1"):
         reject_curve([0.1, 0.2], [True])
+
+
+def test_rejecting_items_against_counting_again() -> None:
+    generator = np.random.default_rng(0)
+    labels, eta = generator.integers(0, 6, 40), generator.random(40)
+    pairs = all_pairs(labels)
+    scores = pairs.matches + 2 * generator.random(len(pairs)) * (eta[pairs.first] + eta[pairs.second])
+    curve = pair_reject_curve(eta, pairs, scores, threshold=1.0, rejected=[0, 0.25, 0.5])
+    for share, error in zip(curve.rejected, curve.error, strict=True):
+        kept = set(np.argsort(eta)[: 40 - round(40 * share)].tolist())
+        left = np.array([i in kept and j in kept for i, j in zip(pairs.first, pairs.second, strict=True)])
+        assert error == pytest.approx(1 - balanced_accuracy(scores[left], pairs.matches[left], 1.0))
+    assert curve.error[-1] < curve.error[0]

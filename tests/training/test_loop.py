@@ -22,7 +22,7 @@ from hedged.training.build import build_parts
 from hedged.training.journal import diagnose
 from hedged.training.loop import Trainer
 
-SCRIPT = Path(__file__).with_name("tiny.py")
+SCRIPT = Path(__file__).parents[1] / "tiny.py"
 
 
 def weights(run: Path) -> dict[str, torch.Tensor]:
