@@ -1,9 +1,11 @@
-"""`hedged evaluate --pairs`."""
+"""Lists of pairs: the options that name them, and `hedged evaluate --pairs`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from hedged.cli._output import print_json, print_table
 
@@ -11,6 +13,18 @@ if TYPE_CHECKING:
     from hedged.evaluation import Evaluation
     from hedged.training import Run
 
+PairsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--pairs",
+        metavar="FILE",
+        help="Use these labelled pairs: LFW's pairs.txt, or a .csv or .parquet with columns pathA, pathB and same.",
+    ),
+]
+PairsImages = Annotated[
+    Path | None,
+    typer.Option("--images", metavar="DIR", help="Folder that the paths in FILE are relative to. [the folder of FILE]"),
+]
 PART = "pairs"  # in the name of the file of metrics
 
 

@@ -10,6 +10,7 @@ import typer
 
 from hedged.cli._decisions import print_calibration
 from hedged.cli._output import Json, examples, print_json
+from hedged.cli._pairs import PairsFile, PairsImages
 from hedged.cli._runs import RunFolder
 from hedged.errors import ConfigError, RunError
 
@@ -30,18 +31,8 @@ DPI = 160  # of the picture
 
 def calibrate(
     run: RunFolder,
-    pairs: Annotated[
-        Path | None,
-        typer.Option(
-            "--pairs",
-            metavar="FILE",
-            help="Labelled pairs: LFW's pairs.txt, or .csv or .parquet with pathA, pathB and same. [validation images]",
-        ),
-    ] = None,
-    images: Annotated[
-        Path | None,
-        typer.Option("--images", metavar="DIR", help="Where the paths in FILE start. [the folder of FILE]"),
-    ] = None,
+    pairs: PairsFile = None,
+    images: PairsImages = None,
     corrupt: Annotated[
         bool, typer.Option("--corrupt", help="Of the run's own images, take the corrupt twins.")
     ] = False,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hedged.cli._output import Json, examples, print_json
-from hedged.cli._pairs import evaluate_pairs
+from hedged.cli._pairs import PairsFile, PairsImages, evaluate_pairs
 from hedged.cli._runs import RunFolder
 from hedged.errors import ConfigError, DataError
 
@@ -35,18 +34,8 @@ def evaluate(
             "[the first test set]",
         ),
     ] = None,
-    pairs: Annotated[
-        Path | None,
-        typer.Option(
-            "--pairs",
-            metavar="FILE",
-            help="Verify these pairs instead: LFW's pairs.txt, or .csv or .parquet with pathA, pathB and same.",
-        ),
-    ] = None,
-    images: Annotated[
-        Path | None,
-        typer.Option("--images", metavar="DIR", help="Where the paths in FILE start. [the folder of FILE]"),
-    ] = None,
+    pairs: PairsFile = None,
+    images: PairsImages = None,
     report: Annotated[bool, typer.Option("--report", help="Also write RUN/report.html, a page with pictures.")] = False,
     json: Json = False,
 ) -> None:
