@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from cli.commands import Hedged, check_refused
-from people import people
+from retrofit.people import people
 
 from hedged.retrofit import Retrofit
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from people import people
+from retrofit.people import people
 from sklearn.base import clone  # type: ignore[import-untyped]
 from sklearn.exceptions import NotFittedError  # type: ignore[import-untyped]
 from sklearn.model_selection import GridSearchCV  # type: ignore[import-untyped]
