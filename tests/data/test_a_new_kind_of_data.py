@@ -154,7 +154,7 @@ def test_the_command_line_works_with_it(
         assert not stop.value.code, err
         return out
 
-    assert "240 test images of 12 identities, of made-up bells" in hedged("evaluate", run)
+    assert "240 test images of 12 identities (near), of made-up bells" in hedged("evaluate", run)
     for part in ("validation", "far"):
         measured = json.loads(hedged("evaluate", run, "--split", part, "--json"))
         assert measured["test_set"]["source"] == "made-up bells"
