@@ -197,8 +197,22 @@ def test_other_spaces_and_kinds_are_refused() -> None:
         Evidence(math.inf)
     with pytest.raises(ValueRangeError, match="temper=0"):
         Evidence(temper=0)
+    with pytest.raises(ValueRangeError, match="self_temper=-1"):
+        Evidence(self_log_odds=0.0, self_temper=-1)
+    with pytest.raises(ValueRangeError, match="both its numbers or neither"):
+        Evidence(self_temper=1.0)
     with pytest.raises(ValueRangeError, match="base rate"):
         MODEL.at_base_rate(1.0)
+
+
+def test_the_uncertainty_has_numbers_of_its_own_where_it_was_calibrated() -> None:
+    z = gaussians(0, 5, 4, 4)
+    own = MODEL.log_factor(z, z)
+    plain, calibrated = Evidence(0.3, 0.5), Evidence(0.3, 0.5, -1.0, 0.2)
+    torch.testing.assert_close(plain.self_mismatch(z), (-(0.3 + 0.5 * own)).sigmoid(), check_dtype=False)
+    for model in (calibrated, calibrated.at_base_rate(0.01), MatchModel.restore(calibrated.describe())):
+        torch.testing.assert_close(model.self_mismatch(z), (1.0 - 0.2 * own).sigmoid(), check_dtype=False)
+    torch.testing.assert_close(calibrated.logit(z, z), plain.logit(z, z))
 
 
 def test_it_is_exact_and_saves_what_it_knows() -> None:

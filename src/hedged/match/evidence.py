@@ -37,6 +37,9 @@ class Evidence(MatchModel, kind="evidence"):
     Args:
         log_odds: c, the prior log-odds of a match: 0 if half of all pairs match. Learnt with the rest in training.
         temper: κ > 0, how far the factor is trusted; 1 is Bayes' rule. Calibration sets it, training leaves it alone.
+        self_log_odds: c′ of the uncertainty η(x) = 1/(1 + exp(c′ + κ′ log BF(x, x))), where held-out identities have
+            told how often a match of x is missed; None: c, so that η(x) = 1 − p(m | x, x).
+        self_temper: κ′ > 0 of the same; None: κ.
 
     >>> sure, unsure, nothing = (Gaussian(torch.full((4,), m), torch.full((4,), v)) for m, v in
     ...                          [(1.0, 0.01), (0.6, 0.4), (0.0, 1.0)])
@@ -47,12 +50,25 @@ class Evidence(MatchModel, kind="evidence"):
 
     temper: Tensor
 
-    def __init__(self, log_odds: float = 0.0, temper: float = 1.0) -> None:
+    def __init__(
+        self,
+        log_odds: float = 0.0,
+        temper: float = 1.0,
+        self_log_odds: float | None = None,
+        self_temper: float | None = None,
+    ) -> None:
         super().__init__()
-        if not math.isfinite(log_odds):
-            raise ValueRangeError(f"prior log-odds are finite, got log_odds={log_odds}: 0 if half of all pairs match")
-        if not (math.isfinite(temper) and temper > 0):
-            raise ValueRangeError(f"evidence is tempered by a positive number, got temper={temper}: 1 is Bayes' rule")
+        _require_finite(log_odds=log_odds)
+        _require_positive(temper=temper)
+        if (self_log_odds is None) != (self_temper is None):
+            raise ValueRangeError(
+                f"the uncertainty has both its numbers or neither, got {self_log_odds=} and {self_temper=}: give both"
+            )
+        self._of_self: dict[str, float] = {}
+        if self_log_odds is not None and self_temper is not None:
+            _require_finite(self_log_odds=self_log_odds)
+            _require_positive(self_temper=self_temper)
+            self._of_self = {"self_log_odds": float(self_log_odds), "self_temper": float(self_temper)}
         self.log_odds = nn.Parameter(torch.tensor(float(log_odds)))
         self.register_buffer("temper", torch.tensor(float(temper)))
 
@@ -68,7 +84,8 @@ class Evidence(MatchModel, kind="evidence"):
         """
         if not 0 < rate < 1:
             raise ValueRangeError(f"a base rate is a share of pairs between 0 and 1, got {rate}")
-        shifted = type(self)(self.log_odds.item() + math.log(rate) - math.log1p(-rate), self.temper.item())
+        log_odds = self.log_odds.item() + math.log(rate) - math.log1p(-rate)
+        shifted = type(self)(log_odds, self.temper.item(), **self._of_self)
         return shifted.to(self.log_odds.device)
 
     def log_factor(self, z1: Distribution, z2: Distribution) -> Tensor:
@@ -95,6 +112,16 @@ class Evidence(MatchModel, kind="evidence"):
         """
         factor = self.log_factor(z1, z2)
         return self.log_odds.to(factor.dtype) + self.temper.to(factor.dtype) * factor
+
+    def self_logit(self, z: Distribution) -> Tensor:
+        """c′ + κ′ log BF(x, x), `(...)`; c + κ log BF(x, x) where c′ and κ′ are not set.
+
+        Args:
+            z: Gaussians or mixtures with variances of at most 1.
+        """
+        if not self._of_self:
+            return self.logit(z, z)
+        return self._of_self["self_log_odds"] + self._of_self["self_temper"] * self.log_factor(z, z)
 
     @torch.no_grad()
     def matrix(self, z1: Distribution, z2: Distribution) -> Tensor:
@@ -188,10 +215,22 @@ class Evidence(MatchModel, kind="evidence"):
         return -0.5 * (spread.expand_as(z.parts()[0])).log().sum(-1).mean(-1)
 
     def settings(self) -> dict[str, float]:
-        return {"log_odds": self.log_odds.item(), "temper": self.temper.item()}
+        return {"log_odds": self.log_odds.item(), "temper": self.temper.item(), **self._of_self}
 
     def extra_repr(self) -> str:
-        return f"log_odds={self.log_odds.item():g}, temper={self.temper.item():g}"
+        return ", ".join(f"{name}={value:g}" for name, value in self.settings().items())
+
+
+def _require_finite(**log_odds: float) -> None:
+    for name, value in log_odds.items():
+        if not math.isfinite(value):
+            raise ValueRangeError(f"prior log-odds are finite, got {name}={value}: 0 if half of all pairs match")
+
+
+def _require_positive(**temper: float) -> None:
+    for name, value in temper.items():
+        if not (math.isfinite(value) and value > 0):
+            raise ValueRangeError(f"evidence is tempered by a positive number, got {name}={value}: 1 is Bayes' rule")
 
 
 def _log_factor(mean1: Tensor, spread1: Tensor, mean2: Tensor, spread2: Tensor) -> Tensor:
