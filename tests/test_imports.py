@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "decisions": {"metrics"},
     "search": {"decisions", "match", "models"},
     "plots": {"metrics"},
-    "retrofit": {"match", "metrics"},
+    "retrofit": {"match", "metrics", "models"},
     "evaluation": {"data", "decisions", "match", "metrics", "models", "plots", "training"},
     "bench": {"data", "decisions", "evaluation", "losses", "match", "metrics", "models", "plots", "search", "training"},
     "paper": {"data", "decisions", "evaluation", "match", "metrics", "models", "plots", "training"},

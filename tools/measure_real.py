@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from hedged.match import Evidence
 from hedged.metrics import reliability, roc_auc
+from hedged.models.evidence.front import Front
 from hedged.retrofit import Retrofit
-from hedged.retrofit.front import Front
 from hedged.retrofit.plda import Directions, directions
 
 Floats = NDArray[Any]

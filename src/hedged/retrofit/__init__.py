@@ -3,10 +3,9 @@
 | file | its one idea |
 |---|---|
 | estimator.py | `Retrofit`: fit, match_proba, uncertainty, novelty, save and load |
+| saved.py | a fitted head on disk: a model as any other, and what only `Retrofit` knows |
 | checks.py | what is refused, in words |
-| front.py | vectors made alike: standardised, of unit length, on their principal axes |
 | plda.py | two-covariance PLDA in closed form: where every head starts |
-| head.py | `EvidenceHead`: a vector becomes a Gaussian, no wider than the prior |
 | simple.py | the simpler ways, cosine, LDA and PLDA, as heads of the same kind |
 | folds.py | identities dealt out, so that no head is judged by those it has seen |
 | crossfit.py | training on pairs of identities that the directions have not seen |
@@ -15,8 +14,10 @@
 | fitting.py | the steps of a fit, in order |
 | select.py | what is compared on held-out identities, and what is chosen |
 | distance.py | novelty: how far from the training vectors |
+
+The head itself, which makes a Gaussian of a vector, is `hedged.models.evidence`.
 """
 
+from hedged.models.evidence.head import EvidenceHead as EvidenceHead
 from hedged.retrofit.estimator import Retrofit as Retrofit
-from hedged.retrofit.head import EvidenceHead as EvidenceHead
 from hedged.retrofit.select import Report as Report

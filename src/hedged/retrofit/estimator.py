@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
-from typing import Any, Literal, Self, final
+from typing import Any, Literal, Self, cast, final
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
 from sklearn.base import BaseEstimator, TransformerMixin  # type: ignore[import-untyped]
 from sklearn.exceptions import NotFittedError  # type: ignore[import-untyped]
 
-from hedged._files import make_folder, write_atomically, write_json
 from hedged._progress import progress
 from hedged.distributions import Gaussian
 from hedged.errors import ConfigError, DataError, RunError
 from hedged.match.evidence import Evidence
-from hedged.retrofit import checks
+from hedged.models import Embedder
+from hedged.models.backbones import Vectors
+from hedged.retrofit import checks, saved
 from hedged.retrofit.crossfit import Training
 from hedged.retrofit.degrade import poorer_vectors
 from hedged.retrofit.distance import NeighbourDistance
 from hedged.retrofit.fitting import LEAST_IDENTITIES, Fitted, Fitting, Plan
 from hedged.retrofit.folds import numbered
-from hedged.retrofit.front import Front
-from hedged.retrofit.head import Branch, EvidenceHead
-from hedged.retrofit.select import Measured, Report
+from hedged.retrofit.select import Report
 
 Floats = NDArray[np.float64]
-FORMAT = 1
-DESCRIPTION, WEIGHTS = "retrofit.json", "retrofit.safetensors"
-EMBED_CHUNK = 4096  # vectors embedded at a time
 MOST_SCORED = 3000  # vectors whose pairs `score` looks at
 STEPS_TOLD = 12  # about how many steps of a fit are told
 
@@ -56,7 +49,8 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         verbose: whether `fit` tells on standard error what it is doing.
 
     After `fit`: `report_` says what was compared and chosen, `match_model` is the `Evidence` that turns two embeddings
-    into calibrated log-odds, `n_features_in_` is the width of the vectors.
+    into calibrated log-odds, `embedder_` is both as an `Embedder`, for a `Gallery` and all else that takes one, and
+    `n_features_in_` is the width of the vectors.
 
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat(np.arange(40), 5)
@@ -67,6 +61,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     report_: Report
+    embedder_: Embedder
 
     def __init__(
         self,
@@ -109,12 +104,11 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         identities = numbered(labels)
         fitted = self._fitted(x, worse, identities, plan)
-        self.n_features_in_ = x.shape[1]
-        self._head = fitted.head.eval().requires_grad_(False)
-        self._match_model = Evidence(fitted.line.log_odds, fitted.line.temper).requires_grad_(False)
-        self._doubt = (fitted.doubt.log_odds, fitted.doubt.temper)
-        self._novelty = NeighbourDistance.fitted(x, self.seed)
-        self.report_ = self._report(fitted, identities, given is not None, time.monotonic() - began)
+        embedder = Embedder(Vectors(x.shape[1]), fitted.head, Evidence(*fitted.line, *fitted.doubt))
+        novelty = NeighbourDistance.fitted(x, self.seed)
+        report = self._report(fitted, identities, given is not None, time.monotonic() - began)
+        embedder.notes = {"way": report.chosen, "vectors": report.vectors, "identities": report.identities}
+        self._keep(embedder, novelty, report)
         return self
 
     def match_proba(self, A: ArrayLike, B: ArrayLike) -> Floats:
@@ -136,9 +130,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             A: vectors, (n, F).
         """
-        z = self.embed(A)
-        own = Evidence().logit(z, z).detach().double().numpy()
-        return np.asarray(1 / (1 + np.exp(np.clip(self._doubt[0] + self._doubt[1] * own, -700, 700))))
+        return np.asarray(self.match_model.self_mismatch(self.embed(A).to(torch.float64)).numpy())
 
     def novelty(self, A: ArrayLike) -> Floats:
         """How unlike the training vectors each is, (n,): one minus its cosine with the fifth nearest of them.
@@ -148,7 +140,8 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             A: vectors, (n, F).
         """
-        return np.asarray(self._fitted_part(self._vectors(A), self._novelty).double().numpy())
+        x = self._vectors(A)
+        return np.asarray(self._novelty.forward(x).double().numpy())
 
     def embed(self, A: ArrayLike) -> Gaussian:
         """The embeddings, a batch of n Gaussians.
@@ -157,8 +150,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             A: vectors, (n, F).
         """
         x = self._vectors(A)
-        parts = [self._head(x[i : i + EMBED_CHUNK]) for i in range(0, len(x), EMBED_CHUNK)]
-        return Gaussian(*(torch.cat([z.tensors[i] for z in parts]) for i in range(2)))
+        return cast("Gaussian", self.embedder_.embed(x))
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
         """Posterior means, (n, D): vectors for whatever comes next in a Pipeline.
@@ -190,31 +182,16 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def match_model(self) -> Evidence:
         """The calibrated model of matches between embeddings."""
         self._require_fit()
-        return self._match_model
+        return cast("Evidence", self.embedder_.match_model)
 
     def save(self, folder: str | Path) -> None:
-        """Write the head to a folder: numbers in `retrofit.safetensors`, everything else in `retrofit.json`.
+        """Write the head to a folder, as a model that `Embedder.load` and every verb of the command line open too.
 
         Args:
             folder: made if need be; files of a head in it are replaced.
         """
         self._require_fit()
-        folder = Path(folder)
-        make_folder(folder)
-        tensors = {f"head.{name}": t for name, t in self._head.state_dict().items()}
-        tensors |= {f"novelty.{name}": t for name, t in self._novelty.state_dict().items()}
-        content = {
-            "format": FORMAT,
-            "parameters": self.get_params(),
-            "head": _described(self._head),
-            "kept": len(self._novelty.known),
-            "match_model": self._match_model.describe(),
-            "doubt": list(self._doubt),
-            "report": self.report_.as_dict(),
-        }
-        numbers = save({name: t.contiguous() for name, t in tensors.items()})
-        write_atomically(folder / WEIGHTS, lambda part: part.write_bytes(numbers))
-        write_json(folder / DESCRIPTION, content)
+        saved.write(Path(folder), saved.Saved(self.get_params(), self.embedder_, self._novelty, self.report_))
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -223,37 +200,18 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             folder: where it is.
         """
-        folder = Path(folder)
+        found = saved.read(Path(folder))
         try:
-            content = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
-            tensors = load_file(folder / WEIGHTS)
-        except FileNotFoundError as error:
-            raise RunError(
-                f"{folder} holds no head ({error.filename} is missing): fit one and head.save({str(folder)!r})"
-            ) from error
-        except (OSError, ValueError, SafetensorError) as error:
-            raise RunError(
-                f"the head in {folder} cannot be read ({error}): save it again or restore the files"
-            ) from error
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise RunError(f"{folder / DESCRIPTION} is of another format than {FORMAT}: use the version that wrote it")
-        head = cls(**content["parameters"])
-        head._head = _rebuilt(content["head"])
-        head._novelty = NeighbourDistance(head._head.features, content["kept"])
-        try:
-            head._head.load_state_dict(_under("head.", tensors))
-            head._novelty.load_state_dict(_under("novelty.", tensors))
-        except RuntimeError as error:
-            raise RunError(f"{folder / WEIGHTS} holds the numbers of another head ({error}): save it again") from error
-        head._head.eval().requires_grad_(False)
-        described = content["match_model"]
-        head._match_model = Evidence(described["log_odds"], described["temper"]).requires_grad_(False)
-        head._doubt = tuple(content["doubt"])
-        told = content["report"]
-        compared = tuple(Measured(**m) for m in told.pop("compared"))
-        head.report_ = Report(compared=compared, notes=tuple(told.pop("notes")), **told)
-        head.n_features_in_ = head._head.features
+            head = cls(**found.parameters)
+        except TypeError as error:
+            raise RunError(f"the head in {folder} is of another version of hedged ({error}): fit it again") from error
+        head._keep(found.embedder, found.novelty, found.report)
         return head
+
+    def _keep(self, embedder: Embedder, novelty: NeighbourDistance, report: Report) -> None:
+        self.embedder_ = embedder.eval().requires_grad_(False)
+        self._novelty, self.report_ = novelty, report
+        self.n_features_in_ = embedder.head.features
 
     def _check_settings(self) -> None:
         wrong = [
@@ -310,12 +268,8 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._require_fit()
         return torch.from_numpy(checks.vectors("A", x, self.n_features_in_))
 
-    def _fitted_part(self, x: torch.Tensor, part: torch.nn.Module) -> torch.Tensor:
-        result: torch.Tensor = part(x)
-        return result
-
     def _require_fit(self) -> None:
-        if not hasattr(self, "_head"):
+        if not hasattr(self, "embedder_"):
             raise NotFittedError("this Retrofit is not fitted yet: call fit(X, y) first, or Retrofit.load(folder)")
 
 
@@ -325,22 +279,3 @@ def _is_count(value: Any) -> bool:
 
 def _is_positive(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and 0 < float(value) < float("inf")
-
-
-def _described(head: EvidenceHead) -> dict[str, Any]:
-    branches = [branch for branch in head.branches if isinstance(branch, Branch)]
-    return {
-        "features": head.features,
-        "axes": head.front.axes,
-        "unit": head.front.unit,
-        "branches": [branch.described() for branch in branches],
-    }
-
-
-def _rebuilt(described: dict[str, Any]) -> EvidenceHead:
-    front = Front(described["features"], described["axes"], described["unit"])
-    return EvidenceHead(front, [Branch(**branch) for branch in described["branches"]])
-
-
-def _under(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}

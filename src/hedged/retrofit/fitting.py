@@ -23,12 +23,12 @@ import torch
 from numpy.typing import NDArray
 
 from hedged.distributions import Gaussian
+from hedged.models.evidence.front import Front
+from hedged.models.evidence.head import Branch, EvidenceHead
 from hedged.retrofit import simple
 from hedged.retrofit.calibrate import Line, fit_line
 from hedged.retrofit.crossfit import Fold, Training, Views, embed_held_out, one_thread, train_projection, train_quality
 from hedged.retrofit.folds import identity_folds
-from hedged.retrofit.front import Front
-from hedged.retrofit.head import Branch, EvidenceHead
 from hedged.retrofit.plda import Directions, directions
 from hedged.retrofit.select import Measured, Pairs, held_out_pairs, measure
 

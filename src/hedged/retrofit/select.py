@@ -78,6 +78,16 @@ class Report:
         """All of it in words and numbers, for a JSON file."""
         return asdict(self)
 
+    @staticmethod
+    def restored(content: dict[str, Any]) -> Report:
+        """The report that `as_dict` wrote.
+
+        Args:
+            content: as it was written.
+        """
+        told = {**content, "notes": tuple(content["notes"])}
+        return Report(**{**told, "compared": tuple(Measured(**measured) for measured in content["compared"])})
+
     def __str__(self) -> str:
         lines = [f"{self.chosen} was chosen for {self.vectors} vectors of {self.identities} identities:"]
         for m in self.compared:

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hedged.retrofit.front import Front
-from hedged.retrofit.head import Branch, EvidenceHead
+from hedged.models.evidence.front import Front
+from hedged.models.evidence.head import Branch, EvidenceHead
 from hedged.retrofit.plda import Directions
 
 Floats = NDArray[np.floating[Any]]

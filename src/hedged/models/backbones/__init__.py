@@ -15,6 +15,8 @@ from hedged.models.backbones.vectors import FrozenConfig as FrozenConfig
 from hedged.models.backbones.vectors import FrozenHiddenConfig as FrozenHiddenConfig
 from hedged.models.backbones.vectors import Standardize as Standardize
 from hedged.models.backbones.vectors import StandardizeHidden as StandardizeHidden
+from hedged.models.backbones.vectors_as_given import Vectors as Vectors
+from hedged.models.backbones.vectors_as_given import VectorsConfig as VectorsConfig
 from hedged.models.backbones.wrapped import ModuleConfig as ModuleConfig
 from hedged.models.backbones.wrapped import TimmConfig as TimmConfig
 from hedged.models.backbones.wrapped import Wrapped as Wrapped

@@ -2,18 +2,79 @@
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Sequence
+from typing import Annotated, Any, Protocol, Self, final
 
 import torch
+from numpy.typing import NDArray
+from pydantic import Field
 from torch import Tensor, nn
 
+from hedged._section import Section, Width
 from hedged.distributions import Gaussian
-from hedged.errors import ShapeError
-from hedged.retrofit.front import Front
-from hedged.retrofit.plda import Directions
+from hedged.errors import ConfigError, ShapeError
+from hedged.models.evidence.front import Front
+from hedged.models.heads import Head
 
 FARTHEST = 6.0  # in natural logarithms, from the common evidence to that of one input
 LENGTH_GAIN = 5.0  # lengths vary little beside other features; the network sees them so many times larger
+
+
+class Directions(Protocol):
+    """What a branch starts from: directions in which identities differ, as `hedged.retrofit.plda` finds them."""
+
+    @property
+    def weight(self) -> NDArray[Any]:
+        """A direction a column, (F, D)."""
+        ...
+
+    @property
+    def evidence(self) -> NDArray[Any]:
+        """The variance between identities in each of them, (D,)."""
+        ...
+
+    @property
+    def centre(self) -> NDArray[Any]:
+        """What is subtracted from vectors first, (F,)."""
+        ...
+
+
+@final
+class BranchShape(Section):
+    """What a `Branch` is made of again, in words: the arguments of its constructor.
+
+    Args:
+        axes: P, the leading principal axes that are looked at.
+        dim: D, a multiple of `groups`.
+        groups: K, the groups of like evidence.
+        unit: whether projections are brought to one length.
+        hidden: hidden units of the network that tells the evidence; 0: there is none.
+        seen: the leading numbers of a vector that it sees.
+        varied: whether it has an output for each group.
+    """
+
+    axes: Width
+    dim: Width
+    groups: Width
+    unit: bool
+    hidden: Annotated[int, Field(ge=0, le=2**16)] = 0
+    seen: Annotated[int, Field(ge=0, le=2**16)] = 0
+    varied: bool = False
+
+
+@final
+class EvidenceShape(Section):
+    """What an `EvidenceHead` is made of again, in words.
+
+    Args:
+        axes: P, the principal axes of the front.
+        unit: whether the front brings vectors to one length.
+        branches: one or more.
+    """
+
+    axes: Width
+    unit: bool
+    branches: Annotated[tuple[BranchShape, ...], Field(strict=False, min_length=1)]
 
 
 @final
@@ -75,17 +136,18 @@ class Branch(nn.Module):
         self.scale = (spread / (1 + evidence)).sqrt()
         self.reach = (1 + evidence).mean().sqrt()
 
-    def described(self) -> dict[str, int | bool]:
+    @property
+    def shape(self) -> BranchShape:
         """What its constructor takes."""
-        return {
-            "axes": len(self.weight),
-            "dim": self.dim,
-            "groups": len(self.log_evidence),
-            "unit": self.unit,
-            "hidden": 0 if self.quality is None else int(self.quality[0].out_features),  # type: ignore[arg-type]
-            "seen": self.seen,
-            "varied": self.varied,
-        }
+        return BranchShape(
+            axes=len(self.weight),
+            dim=self.dim,
+            groups=len(self.log_evidence),
+            unit=self.unit,
+            hidden=0 if self.quality is None else int(self.quality[0].out_features),  # type: ignore[arg-type]
+            seen=self.seen,
+            varied=self.varied,
+        )
 
     def moved_to(self, other: Branch) -> Branch:
         """What this branch has learnt, on the directions of another, which may have more dimensions in as many groups.
@@ -139,7 +201,7 @@ class Branch(nn.Module):
 
 
 @final
-class EvidenceHead(nn.Module):
+class EvidenceHead(Head, kind="evidence"):
     """x ↦ N(μ, σ²): branches side by side, their dimensions one after the other, so that log Bayes factors add up.
 
     A match model that tempers them by one over their number has their average: an ensemble in one embedding.
@@ -149,24 +211,36 @@ class EvidenceHead(nn.Module):
         branches: one or more.
     """
 
-    def __init__(self, front: Front, branches: list[Branch]) -> None:
-        super().__init__()
+    def __init__(self, front: Front, branches: Sequence[Branch]) -> None:
+        super().__init__(features=len(front.mean), dim=sum(branch.dim for branch in branches))
         self.front, self.branches = front, nn.ModuleList(branches)
+        self.shape = EvidenceShape(
+            axes=front.axes, unit=front.unit, branches=tuple(branch.shape for branch in branches)
+        )
 
-    @property
-    def features(self) -> int:
-        """F, the width of the vectors it takes."""
-        return len(self.front.mean)
+    @classmethod
+    def blank(cls, features: int, shape: EvidenceShape) -> Self:
+        """A head to be filled with saved weights.
 
-    @property
-    def dim(self) -> int:
-        """D, the dimensions of all branches together."""
-        return sum(branch.dim for branch in self.branches if isinstance(branch, Branch))
+        Args:
+            features: F, the width of the vectors.
+            shape: of the front and of each branch.
+        """
+        front = Front(features, shape.axes, shape.unit)
+        return cls(front, [Branch(**branch.model_dump()) for branch in shape.branches])
 
-    def forward(self, x: Tensor) -> Gaussian:
-        if x.ndim != 2 or x.shape[1] != self.features:
-            raise ShapeError(f"this head takes vectors of shape (n, {self.features}), got {tuple(x.shape)}")
-        return self.of_front(*self.front(x))
+    @classmethod
+    def build(cls, features: int, dim: int, components: int) -> Self:
+        raise ConfigError(
+            'head = "evidence" is fitted to vectors, not trained: `hedged retrofit VECTORS --out RUN`, or '
+            "Retrofit().fit(X, y). To train, choose another head"
+        )
+
+    def distribution(self, features: Tensor) -> Gaussian:
+        return self.of_front(*self.front(features))
+
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings(), "evidence": self.shape.model_dump()}
 
     def of_front(self, u: Tensor, length: Tensor) -> Gaussian:
         """The Gaussians of vectors that the front has seen: `(n, P)` and log lengths `(n, 1)`."""

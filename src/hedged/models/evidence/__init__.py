@@ -1,0 +1,7 @@
+"""The head that `hedged.retrofit` fits to vectors: a vector becomes a Gaussian, no wider than the prior of an identity.
+
+| file | its one idea |
+|---|---|
+| front.py | vectors made alike: standardised, of unit length, on their principal axes |
+| head.py | `Branch` and `EvidenceHead`: where the identity is, and how much the vector tells of it |
+"""
