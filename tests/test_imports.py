@@ -15,7 +15,7 @@ SOURCE = Path(hedged.__file__).parent
 
 # --8<-- [start:table]
 # What each part may import, beside itself. No part imports one that imports it.
-EVERYWHERE = {"errors", "distributions", "_files", "_progress", "_parallel", "_compiled", "_section"}
+EVERYWHERE = {"errors", "distributions", "_files", "_progress", "_parallel", "_compiled", "_section", "_odds"}
 MAY_IMPORT: dict[str, set[str]] = {
     "match": set(),
     "metrics": set(),
@@ -51,6 +51,7 @@ BELOW: dict[str, set[str]] = {  # among what all may import
     "distributions": {"errors"},
     "_compiled": set(),
     "_parallel": set(),
+    "_odds": set(),
     "_section": set(),
     "_files": {"errors"},
     "_progress": set(),

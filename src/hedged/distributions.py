@@ -148,9 +148,8 @@ class Distribution(ABC):
         Args:
             index: What a tensor of the batch shape could be indexed with.
         """
-        where = torch.empty(self.batch_shape, device="meta")
         try:
-            where[_shape_only(index)]
+            torch.zeros((), device=self.device).expand(self.batch_shape)[index]
         except IndexError as error:
             raise IndexError(f"{index!r} does not index a batch of shape {tuple(self.batch_shape)}") from error
         keys = index if isinstance(index, tuple) else (index,)
@@ -463,15 +462,6 @@ def _sampled_kl(z: Distribution, samples: int, generator: torch.Generator | None
 
 def _noise(shape: tuple[int, ...], like: Tensor, generator: torch.Generator | None) -> Tensor:
     return torch.randn(shape, dtype=like.dtype, device=like.device, generator=generator)
-
-
-def _shape_only(index: Any) -> Any:
-    """The index with tensors moved to the meta device, where a batch shape can be indexed at no cost."""
-    if isinstance(index, tuple):
-        return tuple(_shape_only(i) for i in index)
-    if isinstance(index, Tensor) and index.dtype != torch.bool:
-        return index.to("meta")
-    return index
 
 
 def _require_floats(kind: str, **tensors: Tensor) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
-from scipy.special import expit
 
+from hedged._odds import expit
 from hedged.decisions import Quality, ScoredPairs, choose, false_match_threshold, quality
 from hedged.distributions import Distribution
 from hedged.evaluation import match_scores

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter
-from scipy.special import expit, logit
 
+from hedged._odds import expit, logit
 from hedged.decisions.pairs import Floats, ScoredPairs
 from hedged.errors import ValueRangeError
 

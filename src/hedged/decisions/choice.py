@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import numpy as np
-from scipy.special import expit
 
+from hedged._odds import expit
 from hedged.decisions.calibrators import Calibrator, Isotonic, Temperature
 from hedged.decisions.pairs import Floats, ScoredPairs, folds
 from hedged.errors import DataError

@@ -10,9 +10,9 @@ from typing import Annotated, Any, NamedTuple, Self, final
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from scipy.special import expit
 
 from hedged._files import CALIBRATION, write_json
+from hedged._odds import expit
 from hedged.decisions.calibrators import Calibrator, base_rate_shift
 from hedged.decisions.policy import Policy, Verdict
 from hedged.errors import HedgedError, RunError

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import NamedTuple, final
 
 import numpy as np
-from scipy.special import expit, logit
 
+from hedged._odds import expit, logit
 from hedged.decisions.calibrators import Calibrator, base_rate_shift
 from hedged.decisions.pairs import Flags, Floats, ScoredPairs
 from hedged.errors import ValueRangeError

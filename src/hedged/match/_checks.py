@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import torch
+import numpy as np
 
 from hedged.distributions import Distribution
 from hedged.errors import ShapeError
@@ -29,8 +29,8 @@ def require_broadcast(caller: str, z1: Distribution, z2: Distribution) -> None:
     """
     _require_same_space(caller, z1, z2)
     try:
-        torch.broadcast_shapes(z1.batch_shape, z2.batch_shape)  # type: ignore[no-untyped-call]
-    except RuntimeError as error:
+        np.broadcast_shapes(z1.batch_shape, z2.batch_shape)  # torch's own imports sympy
+    except ValueError as error:
         raise ShapeError(
             f"batches of shapes {tuple(z1.batch_shape)} and {tuple(z2.batch_shape)} do not broadcast: "
             "compare equal batches, or all pairs with match_matrix(z1, z2, model)"

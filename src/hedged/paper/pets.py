@@ -18,9 +18,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
-from scipy.special import logit
 
 from hedged._files import write_json
+from hedged._odds import logit
 from hedged.evaluation.reference import Model
 from hedged.evaluation.verification import FIFTH
 from hedged.paper.exhibits import Figure, Only

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 import torch
-from scipy.special import expit, logsumexp
 from torch import Tensor
 
+from hedged._odds import expit
 from hedged.distributions import Distribution
 from hedged.errors import DataError, ShapeError, ValueRangeError
 from hedged.match import MatchModel, self_mismatch
@@ -153,7 +153,7 @@ class Identifier:
     def _answer(self, logits: Scores, eta: float, top: int) -> Identified:
         """The answer for one probe, given its log-odds of matching each identity, `(G,)`."""
         odds = np.asarray(self._calibrated(logits), dtype=np.float64)
-        total = float(logsumexp(odds))
+        total = float(np.logaddexp.reduce(odds))
         none = self._none(float(logits.max()), total)
         p = (1 - none) * np.exp(odds - total)
         order = np.lexsort((-logits, -p))[:top]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
+from hedged._odds import expit
 from hedged.errors import ConfigError, ShapeError, ValueRangeError
 from hedged.search.rows import Filter, Header, Keys, Packed, pack
 from hedged.search.store import Store

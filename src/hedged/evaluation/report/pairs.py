@@ -7,8 +7,8 @@ from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
+from hedged._odds import expit
 from hedged.evaluation.evaluation import CONDITIONS, Condition, Evaluation
 from hedged.evaluation.images import images_of, reading
 from hedged.evaluation.report.section import Picture, Section, picture
