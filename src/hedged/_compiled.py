@@ -27,7 +27,6 @@ LOOPS = (
     "match/_closed_form/loops/*.py",
     "match/_evidence/loops.py",
     "data/photos/_colour.py",
-    "models/backbones/_convolution.py",
 )
 
 

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, final
 
+import torch
 from torch import Tensor, nn
 
 from hedged._section import Width
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.models.backbones.backbone import Backbone
-from hedged.models.backbones.fused import convolve, is_fused
 from hedged.models.config import LISTED, ModelConfig
 
 SMALLEST = 16  # side of an image of which both layers leave something
+
+
+@final
+class _MaxPool2d(nn.MaxPool2d):
+    """Max pooling of 2×2 pixels; where no gradient is asked for, row by row, which is ten times as fast on a CPU."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if torch.is_grad_enabled():
+            return torch.nn.functional.max_pool2d(input, self.kernel_size)
+        height, width = (side // 2 * 2 for side in input.shape[-2:])
+        rows = torch.maximum(input[..., :height:2, :width], input[..., 1:height:2, :width])
+        return torch.maximum(rows[..., ::2], rows[..., 1::2])
 
 
 def _convolutions(depth: int, channels: tuple[int, int]) -> nn.Sequential:
@@ -22,7 +34,7 @@ def _convolutions(depth: int, channels: tuple[int, int]) -> nn.Sequential:
     """
     layers: list[nn.Module] = []
     for width in channels:
-        layers += [nn.Conv2d(depth, width, kernel_size=5), nn.MaxPool2d(2), nn.ReLU()]
+        layers += [nn.Conv2d(depth, width, kernel_size=5), _MaxPool2d(2), nn.ReLU()]
         depth = width
     return nn.Sequential(*layers, nn.Flatten())
 
@@ -48,9 +60,6 @@ class _Convolutions(Backbone):
     def _convolve(self, images: Tensor) -> Tensor:
         if tuple(images.shape[1:]) != self.shape:
             raise ShapeError(f"this network takes images of shape {self.shape}, got {tuple(images.shape[1:])}")
-        layers = [layer for layer in self.convolutions if isinstance(layer, nn.Conv2d)]
-        if is_fused(images, layers):
-            return convolve(images, layers)
         features: Tensor = self.convolutions(images)
         return features
 
