@@ -210,6 +210,9 @@ def base_rate_shift(base_rate: float) -> float:
 
     By Bayes' rule the log-odds are those of the prior plus the evidence, and only the prior changes.
 
+    Args:
+        base_rate: π, the share of pairs that match, in (0, 1).
+
     >>> base_rate_shift(0.5), round(base_rate_shift(0.01), 3)
     (0.0, -4.595)
     """

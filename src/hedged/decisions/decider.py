@@ -21,7 +21,12 @@ FORMAT = 1
 
 
 class Answer(NamedTuple):
-    """What is done about a pair, and the calibrated probability that it matches."""
+    """The answer to "do these two match?".
+
+    Args:
+        verdict: What is done about the pair.
+        probability: The calibrated probability that it matches.
+    """
 
     verdict: Verdict
     probability: float

@@ -19,8 +19,13 @@ class Verdict(StrEnum):
     """What is done about a pair."""
 
     ACCEPT = "accept"
+    """It is taken for a match."""
+
     REJECT = "reject"
+    """It is taken for no match."""
+
     ABSTAIN = "abstain"
+    """It is left to somebody else, such as a person."""
 
 
 @final

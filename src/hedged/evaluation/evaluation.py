@@ -37,6 +37,8 @@ from hedged.metrics import (
 from hedged.models import Embedder, embed_all
 
 Array = NDArray[np.float64]
+"""Real numbers, one for each input or pair."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -39,6 +39,8 @@ Array = NDArray[np.float64]
 MOST_PAIRS = 2_000_000  # more are drawn at random
 FIFTH = 0.2
 EVEN_ODDS = "nothing: it is p = 0.5, for there is no validation part with both kinds of pairs"
+"""What `Decisions.chosen_on` says where no threshold could be chosen."""
+
 CALIBRATED = f"the pairs that {CALIBRATION} was made from"
 
 
@@ -65,6 +67,7 @@ class Decisions:
 
     @cached_property
     def balanced_accuracy(self) -> float:
+        """The mean of the shares of matching and of other pairs that are decided rightly."""
         return balanced_accuracy(self.scores, self.pairs.matches, self.threshold)
 
     @cached_property

@@ -19,7 +19,11 @@ POSITIVE_WEIGHT = 0.05  # of the matching pairs, unless given: the others are ma
 class LossParts(NamedTuple):
     """A loss and what it is made of, each a scalar: total = w·positive + (1 − w)·negative + the weighted KL.
 
-    `positive` and `negative` are mean costs of the matching and of the other pairs, `kl` is the mean KL of an item.
+    Args:
+        total: The loss.
+        positive: The mean cost of the matching pairs.
+        negative: The mean cost of the other pairs.
+        kl: The mean KL of an item.
     """
 
     total: Tensor

@@ -17,7 +17,8 @@ from hedged.match import BatchPairs
 class PairSelection(ABC):
     """Which pairs of a batch count. A rule of your own may look at the embeddings, to keep hard pairs for instance."""
 
-    takes_all = False  # True lets a loss take its fastest way to the sum over all pairs
+    takes_all = False
+    """Whether it keeps every pair, which lets a loss take its fastest way to their sum."""
 
     @abstractmethod
     def select(self, pairs: BatchPairs, z: Distribution) -> BatchPairs:

@@ -10,7 +10,12 @@ from hedged.match._closed_form.loops.limits import FARTHEST
 
 
 def distance(x1: Tensor, x2: Tensor) -> Tensor:
-    """‖x₁ − x₂‖ over the last axis, finite however far apart; where both coincide its gradient is zero."""
+    """‖x₁ − x₂‖ over the last axis, finite however far apart; where both coincide its gradient is zero.
+
+    Args:
+        x1: The first points, `(..., D)`.
+        x2: The second points, `(..., D)`.
+    """
     difference = x1 - x2
     farthest = min(FARTHEST, torch.finfo(difference.dtype).max)
     norm: Tensor = torch.linalg.vector_norm(difference.clamp(-farthest, farthest), dim=-1)
@@ -18,7 +23,11 @@ def distance(x1: Tensor, x2: Tensor) -> Tensor:
 
 
 def log_odds(log_p: Tensor) -> Tensor:
-    """log p/(1 − p) from log p, exact at both ends."""
+    """log p/(1 − p) from log p, exact at both ends.
+
+    Args:
+        log_p: log p, below 0.
+    """
     return log_p - torch.log(-torch.expm1(log_p))
 
 
@@ -35,5 +44,10 @@ def within(dtype: torch.dtype) -> tuple[float, float]:
 
 
 def cross_entropy(logits: Tensor, match: Tensor) -> Tensor:
-    """−log p where the pair matches, −log(1 − p) where not; finite and with a gradient at any logit."""
+    """−log p where the pair matches, −log(1 − p) where not; finite and with a gradient at any logit.
+
+    Args:
+        logits: The log-odds of a match of each pair.
+        match: Whether each pair matches.
+    """
     return softplus(torch.where(match, -logits, logits))

@@ -14,17 +14,29 @@ VALUES_PER_BLOCK = 2**20  # of each intermediate result: what a core's cache hol
 
 Logit = Callable[[Distribution, Distribution], Tensor]
 PairCost = Callable[[Distribution, Distribution, Tensor], Tensor]
+"""The cost of each pair, from its first embeddings, its second ones, and whether they match."""
 
 
 class Matches(NamedTuple):
-    """The best matches of each probe, best first: log-odds and places in the gallery, both `(N, k)`."""
+    """The best matches of each probe, best first.
+
+    Args:
+        logits: Their log-odds, `(N, k)`.
+        items: Their places in the gallery, `(N, k)`.
+    """
 
     logits: Tensor
     items: Tensor
 
 
 class BatchPairs(NamedTuple):
-    """Pairs of items of one batch: indices `first` < `second` and whether they match, each `(P,)`."""
+    """Pairs of distinct items of one batch.
+
+    Args:
+        first: The place of one item of each pair, `(P,)`.
+        second: The place of the other, after the first, `(P,)`.
+        match: Whether they match, `(P,)`.
+    """
 
     first: Tensor
     second: Tensor
@@ -95,7 +107,11 @@ def chosen_logits(logit: Logit, z: Distribution, items: Distribution, chosen: Te
 
 
 def pairs_of(labels: Tensor) -> BatchPairs:
-    """All pairs of distinct items of a batch, given their classes `(B,)`."""
+    """All pairs of distinct items of a batch.
+
+    Args:
+        labels: The classes of the items, `(B,)`.
+    """
     first, second = torch.triu_indices(len(labels), len(labels), offset=1, device=labels.device)
     return BatchPairs(first, second, labels[first] == labels[second])
 
@@ -103,7 +119,10 @@ def pairs_of(labels: Tensor) -> BatchPairs:
 def pair_costs(cost: PairCost, z: Distribution, labels: Tensor) -> Tensor:
     """The summed costs of all matching pairs of a batch and of all others, `(2,)`, pair by pair.
 
-    `cost` is that of each pair, from the first embeddings, the second ones, and whether they match.
+    Args:
+        cost: The cost of each pair, from its first embeddings, its second ones, and whether they match.
+        z: B embeddings.
+        labels: Their classes, `(B,)`.
     """
     first, second, match = pairs_of(labels)
     costs = cost(z.take(first), z.take(second), match)

@@ -55,27 +55,65 @@ class Estimator(ABC):
         return 1.0
 
     def values_per_pair(self, z1: Distribution, z2: Distribution) -> int:
-        """See `MatchModel.values_per_pair`."""
+        """How many numbers one intermediate result of `logit` holds for each pair: it sets the size of blocks.
+
+        Args:
+            z1: The first embeddings.
+            z2: The second embeddings.
+        """
         return _pairs.values_per_pair(z1, z2)
 
     def matrix(self, z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
-        """See `MatchModel.matrix`."""
+        """The log-odds of all pairs of two lists, `(N, M)`, without gradients, in blocks of bounded memory.
+
+        Args:
+            z1: N embeddings.
+            z2: M embeddings.
+            curve: The match curve.
+        """
         return _pairs.matrix(partial(self.logit, curve=curve), z1, z2, self.values_per_pair(z1, z2))
 
     def probability_matrix(self, z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
-        """See `MatchModel.probability_matrix`."""
+        """p(m | x_i, x_j) of all pairs of two lists, `(N, M)`, without gradients.
+
+        Args:
+            z1: N embeddings.
+            z2: M embeddings.
+            curve: The match curve.
+        """
         return probability(self.matrix(z1, z2, curve), in_place=True)
 
     def nearest(self, z: Distribution, gallery: Distribution, curve: MatchCurve, k: int, exclude_self: bool) -> Matches:
-        """See `MatchModel.nearest`."""
+        """The k best matches of each embedding in a gallery, exact, the first among equals.
+
+        Args:
+            z: N probes.
+            gallery: M items.
+            curve: The match curve.
+            k: How many matches each probe gets.
+            exclude_self: Whether probe i and item i are one input, and never each other's match.
+        """
         return _pairs.nearest(partial(self.matrix, curve=curve), z, gallery, k, exclude_self)
 
     def chosen_logits(self, z: Distribution, items: Distribution, chosen: Tensor, curve: MatchCurve) -> Tensor:
-        """See `MatchModel.chosen_logits`."""
+        """The log-odds of each probe and the items that were chosen for it, float64 `(N, n)`.
+
+        Args:
+            z: N probes.
+            items: R items.
+            chosen: Places in `items`, int64 `(N, n)`; −1 stands for none, and gets −∞.
+            curve: The match curve.
+        """
         return _pairs.chosen_logits(partial(self.logit, curve=curve), z, items, chosen, self.values_per_pair(z, items))
 
     def pair_costs(self, z: Distribution, labels: Tensor, curve: MatchCurve) -> Tensor:
-        """See `MatchModel.pair_costs`."""
+        """Σ −log p over the matching pairs of a batch and Σ −log(1 − p) over the others, `(2,)`, with gradients.
+
+        Args:
+            z: B embeddings.
+            labels: Their classes, int64 `(B,)`. Pairs are of distinct items.
+            curve: The match curve.
+        """
 
         def cost(z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:
             return cross_entropy(self.logit(z1, z2, curve), match)

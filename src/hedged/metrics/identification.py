@@ -11,6 +11,7 @@ from hedged.errors import ShapeError, ValueRangeError
 from hedged.metrics._arrays import BoolArray, check_same_length, vector
 
 Vote = Literal["majority", "plurality"]
+"""How neighbours vote: more than half of them, or the most frequent class."""
 
 
 def knn_correct(

@@ -82,7 +82,8 @@ class Embedder(nn.Module):
         self.backbone, self.head, self.match_model = _as_backbone(network, head, shape), head, match_model
         self.views = OneView() if views is None else views
         self.shape, self.resize = self.backbone.shape, resize
-        self.notes: dict[str, Any] = {}  # where the weights come from; saved and loaded with them
+        self.notes: dict[str, Any] = {}
+        """Where the weights come from, in words and numbers; saved and loaded with them."""
         self._architecture: Architecture | None = None
         self.register_load_state_dict_pre_hook(_rename_weights)  # type: ignore[no-untyped-call]
 

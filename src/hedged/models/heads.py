@@ -31,6 +31,7 @@ class Head(nn.Module, ABC):
     kind: ClassVar[str | None] = None
     has_components: ClassVar[bool] = False  # whether a distribution has several, as a mixture does
     components: int = 1
+    """C, the Gaussians of a mixture; 1 for all others."""
 
     def __init_subclass__(cls, kind: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

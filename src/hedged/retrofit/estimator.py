@@ -61,7 +61,10 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     report_: Report
+    """What `fit` compared on held-out identities, and what it chose."""
+
     embedder_: Embedder
+    """The head as a model: what `save` writes and `Embedder.load` opens."""
 
     def __init__(
         self,

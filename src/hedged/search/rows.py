@@ -226,7 +226,13 @@ class Header:
 
 
 class Described(NamedTuple):
-    """A row without its embedding."""
+    """A row without its embedding.
+
+    Args:
+        id: Its id.
+        label: Its label, or None.
+        metadata: JSON values by key.
+    """
 
     id: str
     label: str | None
@@ -234,7 +240,13 @@ class Described(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Some rows of a store: their keys `(n,)`, which never change, descriptions, and embeddings `(n, width)`."""
+    """Some rows of a store.
+
+    Args:
+        keys: Their numbers in the store, which never change, `(n,)`.
+        described: Their ids, labels and metadata.
+        packed: Their embeddings, `(n, width)`.
+    """
 
     keys: Keys
     described: list[Described]

@@ -63,6 +63,12 @@ class TrainConfig(Section):
 class Config(Section):
     """A whole run. Sections and keys that are left out take the defaults of the demo.
 
+    Args:
+        data: What is trained and tested on.
+        model: The backbone and the head.
+        loss: Which loss, with every choice that the paper leaves open.
+        train: Batches, steps and the optimiser.
+
     >>> Config().train.batch_size
     128
     """
@@ -122,6 +128,7 @@ class Config(Section):
 
     @property
     def architecture(self) -> Architecture:
+        """The network of [model] for inputs of [data]."""
         return Architecture(section=self.model, shape=self.data.shape, resize=self.data.resize)
 
     @property

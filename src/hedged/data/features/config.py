@@ -31,6 +31,8 @@ class _FeatureKeys(DataSection):
 class FeaturesConfig(IdentitySplitSection, _FeatureKeys):
     """Vectors: in which file, how long, of which identities, which are tested, and how they are augmented.
 
+    The keys of the split are those of `IdentitySplitSection`.
+
     Args:
         path: an .npy, .npz or .parquet file.
         size: the length of a vector.
@@ -38,7 +40,6 @@ class FeaturesConfig(IdentitySplitSection, _FeatureKeys):
         corrupt_path: a file with the same rows, corrupt; without one, half of the features are hidden.
         corruption: the chance that training sees a vector corrupt.
         noise: added in training, in units of each feature's standard deviation.
-        split: see `IdentitySplitSection`, with the four keys after it.
     """
 
     default_backbone: ClassVar[str | None] = "frozen"

@@ -28,14 +28,19 @@ class _ImageKeys(DataSection):
 class ImagesConfig(IdentitySplitSection, _ImageKeys):
     """Images: where they are, whom they show, which are tested, and how they are augmented.
 
+    The keys of the split are those of `IdentitySplitSection`, the chances those of `Augmentation`.
+
     Args:
         path: a folder, or a .csv or .parquet file of path, label[, split].
         identity: "folder", or a regular expression with one group, searched in the path of each file.
-        split: see `IdentitySplitSection`, with the four keys after it.
         size: pixels a side that the network sees.
         cached_size: pixels a side that crops are taken from.
         broken: whether to skip files that cannot be decoded, or to refuse the data.
-        flip: see `Augmentation`, with the four keys after it.
+        flip: the chance that left and right are swapped.
+        colour: how far brightness, contrast, saturation and the three channels may go from 1, in [0, 1].
+        blur: the chance of a Gaussian blur.
+        erase: the chance that a rectangle is replaced by one colour.
+        low_resolution: the chance that a photo is reduced and enlarged again.
     """
 
     source: Literal["images"]

@@ -243,7 +243,12 @@ class EvidenceHead(Head, kind="evidence"):
         return {**super().settings(), "evidence": self.shape.model_dump()}
 
     def of_front(self, u: Tensor, length: Tensor) -> Gaussian:
-        """The Gaussians of vectors that the front has seen: `(n, P)` and log lengths `(n, 1)`."""
+        """The Gaussians of vectors that the front has seen.
+
+        Args:
+            u: what the front makes of them, `(n, P)`.
+            length: their log lengths, `(n, 1)`.
+        """
         embedded = [branch(u, length) for branch in self.branches]
         if len(embedded) == 1:
             return embedded[0]  # type: ignore[no-any-return]
