@@ -15,7 +15,7 @@ SOURCE = Path(hedged.__file__).parent
 
 # --8<-- [start:table]
 # What each part may import, beside itself. No part imports one that imports it.
-EVERYWHERE = {"errors", "distributions", "_files", "_progress", "_parallel", "_compiled", "_section", "_odds"}
+EVERYWHERE = {"errors", "distributions", "_files", "_locks", "_progress", "_parallel", "_compiled", "_section", "_odds"}
 MAY_IMPORT: dict[str, set[str]] = {
     "match": set(),
     "metrics": set(),
@@ -53,7 +53,8 @@ BELOW: dict[str, set[str]] = {  # among what all may import
     "_parallel": set(),
     "_odds": set(),
     "_section": set(),
-    "_files": {"errors"},
+    "_locks": {"errors"},
+    "_files": {"_locks", "errors"},
     "_progress": set(),
     "__init__": set(),
 }

@@ -139,7 +139,7 @@ def test_a_full_disk_loses_nothing(path: Path) -> None:
 
 
 def test_a_second_writer_waits_and_then_gives_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hedged.search.engines.sqlite.TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr("hedged.search.engines._sqlite_file.TIMEOUT_SECONDS", 0.1)
     with SqliteStore(path) as one, SqliteStore(path) as other, one._writing():
         with pytest.raises(StoreError, match="is being written by another process"):
             other.remove(["row 1"])

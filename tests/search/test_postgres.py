@@ -23,7 +23,7 @@ from hedged.search import (
     create_store,
     open_store,
 )
-from hedged.search.engines.postgres import Address
+from hedged.search.engines._postgres_server import Address
 
 pytestmark = pytest.mark.postgres
 ITEMS, PART = 20_000, 5_000

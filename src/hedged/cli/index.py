@@ -102,19 +102,19 @@ def build(
     A store is one SQLite file, or tables on a PostgreSQL server. Rows shown as done are on disk; if the command is
     interrupted, continue with `hedged index add`.
     """
-    from hedged.search import Header, Plan, create_store, refuse_existing
+    from hedged.search import Header, Plan, create_store, reserve
 
-    refuse_existing(location)
-    embedder = load_embedder(run)
-    inputs = inputs_of(embedder, images)
-    source = Source(inputs, _described(inputs, metadata), folder_labels, skip_broken)
-    header = Header.of(embedder)
-    batches = source.rows(embedder, header.fingerprint)
-    first = next(batches)  # before there is a store: what cannot be read leaves no empty one behind
-    with create_store(location, header) as store:
-        done = _write(store.add, chain([first], batches))
-        store.index(Plan(first_stage.value)).keep()
-        _report(store, f"stored {done:,} embeddings in {store.name}", {"added": done}, json)
+    with reserve(location):  # of two that build one store, the second is refused before it does any work
+        embedder = load_embedder(run)
+        inputs = inputs_of(embedder, images)
+        source = Source(inputs, _described(inputs, metadata), folder_labels, skip_broken)
+        header = Header.of(embedder)
+        batches = source.rows(embedder, header.fingerprint)
+        first = next(batches)  # before there is a store: what cannot be read leaves no empty one behind
+        with create_store(location, header) as store:
+            done = _write(store.add, chain([first], batches))
+            store.index(Plan(first_stage.value)).keep()
+            _report(store, f"stored {done:,} embeddings in {store.name}", {"added": done}, json)
 
 
 @app.command(
@@ -181,17 +181,19 @@ def info(
     with open_store(location) as store:
         if check:
             store.verify()
-        header, keys = store.header, store.metadata_keys()
+        header, keys, move = store.header, store.metadata_keys(), store.how_to_move()
         content: dict[str, Any] = {
             "store": store.name, "rows": store.count(), "labels": store.label_count(), "metadata": keys,
             "model": header.fingerprint, "kind": header.kind, "dim": header.dim, "components": header.components,
             "match_model": header.match["kind"], **{key: header.match[key] for key in header.match if key != "kind"},
         }  # fmt: skip
     if json:
-        print_json(content)
+        print_json(content | ({"to_move_it": move} if move else {}))
         return
     rows = [(name, ", ".join(value) if isinstance(value, list) else _cell(value)) for name, value in content.items()]
-    print_table(f"the store {location}", ("", "value"), rows[1:])
+    print_table(f"the store {content['store']}", ("", "value"), rows[1:])
+    if move:
+        print(f"\nto move it: {move}")
 
 
 def _cell(value: object) -> str:

@@ -25,5 +25,6 @@ from .store import Store as Store
 from .store import create_store as create_store
 from .store import open_store as open_store
 from .store import refuse_existing as refuse_existing
+from .store import reserve as reserve
 
 __all__: list[str]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -86,10 +86,27 @@ class Store(Closing):
             location: The address, scheme and all.
         """
 
+    @classmethod
+    @contextmanager
+    def reserve(cls, location: str) -> Iterator[None]:
+        """The right to build a store at an address, while it is being built; refused if another has it.
+
+        Unless a subclass knows better, all that is refused is an address where something is already.
+
+        Args:
+            location: The address, scheme and all.
+        """
+        cls.refuse_existing(location)
+        yield
+
     @property
     @abstractmethod
     def name(self) -> str:
         """Where the store is, for messages: an address without secrets."""
+
+    def how_to_move(self) -> str:
+        """What to do to have the store elsewhere; empty if nothing is known of that."""
+        return ""
 
     @property
     @abstractmethod
@@ -249,6 +266,18 @@ def refuse_existing(location: str | Path) -> None:
         location: The path of a file, or an address.
     """
     _class_for(location).refuse_existing(str(location))
+
+
+def reserve(location: str | Path) -> AbstractContextManager[None]:
+    """The right to build a store at a path or an address, until the end of `with`.
+
+    It is refused if something is there already, or while another process builds a store there; a crash leaves nothing
+    behind that would have to be cleaned up. `create_store` alone makes sure of all that for the moment of its call.
+
+    Args:
+        location: The path of a file, or an address.
+    """
+    return _class_for(location).reserve(str(location))
 
 
 def _class_for(location: str | Path) -> type[Store]:

@@ -37,26 +37,27 @@ def train(
         config: All settings.
         data: What to train on; if None, the part `train` of what `build_data(config)` gives, which is opened, and
             perhaps downloaded, once the folder has been found fit.
-        run: The folder; one that holds a run is refused, unless it is to be resumed.
+        run: The folder; one that holds a run is refused, unless it is to be resumed, and one that another process
+            trains into always.
         resume: Go on from the last checkpoint, to the same weights as if the run had never stopped.
         backbone: The network that model.backbone = "module" stands for; those of its parameters that require a
             gradient are trained.
     """
     opened = Run(run)
-    checkpoint = opened.prepare(config, resume)
-    if data is None:
-        data = build_data(config).train
-    trainer = Trainer(config, build_parts(config, data, backbone))
-    if checkpoint:
-        try:
-            trainer.restore(checkpoint)
-        except (RuntimeError, KeyError, IndexError) as error:
-            raise RunError(f"the checkpoint in {run} is of another model: start again in a new folder") from error
-    opened.keep_config(config)
-    trainer.run(opened)
-    embedder = trainer.parts.embedder.eval()
-    embedder.notes = {"steps": trainer.step, "digest": config.digest(), "data": data.source}
-    embedder.save(run)
+    with opened.training(config, resume) as checkpoint:
+        if data is None:
+            data = build_data(config).train
+        trainer = Trainer(config, build_parts(config, data, backbone))
+        if checkpoint:
+            try:
+                trainer.restore(checkpoint)
+            except (RuntimeError, KeyError, IndexError) as error:
+                raise RunError(f"the checkpoint in {run} is of another model: start again in a new folder") from error
+        opened.keep_config(config)
+        trainer.run(opened)
+        embedder = trainer.parts.embedder.eval()
+        embedder.notes = {"steps": trainer.step, "digest": config.digest(), "data": data.source}
+        embedder.save(run)
     return embedder
 
 

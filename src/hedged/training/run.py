@@ -9,16 +9,20 @@
 | metrics.json, metrics-PART.json | by `hedged evaluate` and `hedged demo` |
 | report.html, report-PART.html | by `hedged evaluate --report` and `hedged demo` |
 | calibration.json, reliability.png | by `hedged calibrate`; `hedged.decisions` reads the first |
+| .lock | while a process trains into the folder; says which |
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, final
 
-from hedged._files import CALIBRATION, make_folder, write_text
+from hedged._files import CALIBRATION, make_folder, remove_parts, write_text
+from hedged._locks import owning
 from hedged.errors import ConfigError, RunError
 from hedged.models import Embedder
 from hedged.models.saved import DESCRIPTION
@@ -76,6 +80,11 @@ class Run:
     def reliability_file(self) -> Path:
         """The picture of the calibration."""
         return self.folder / "reliability.png"
+
+    @property
+    def lock_file(self) -> Path:
+        """Held by the process that trains into the folder."""
+        return self.folder / ".lock"
 
     def metrics_file(self, part: str = "") -> Path:
         """Measurements.
@@ -146,6 +155,26 @@ class Run:
         return f"hedged train {self.config_file} --out {self.folder} --resume"
 
     # Training into the folder
+
+    @contextmanager
+    def training(self, config: Config, resume: bool = False) -> Iterator[Checkpoint | None]:
+        """The folder made ready, as `prepare` does, and this process's alone; refused while another trains into it.
+
+        Args:
+            config: The settings to train with.
+            resume: Whether to go on from the last checkpoint, which is then yielded; without it, None.
+        """
+        if not self.folder.is_dir():
+            self.prepare(config, resume)
+        with owning(self.lock_file, self._is_taken):
+            remove_parts(self.folder)
+            yield self.prepare(config, resume)
+
+    def _is_taken(self, holder: str) -> RunError:
+        return RunError(
+            f"{self.folder} is being trained into by {holder}: wait until it is done, or choose another folder with "
+            "--out"
+        )
 
     def checkpoint(self, config: Config) -> Checkpoint:
         """The last checkpoint, if it is of a run with these settings; else a refusal.

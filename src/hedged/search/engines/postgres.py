@@ -1,44 +1,33 @@
 """The store on a server, for galleries beyond one machine or one writer: PostgreSQL with pgvector.
 
-The first stage is in the database, over plain vectors; ranking by match probability is the same as elsewhere. First the
-store and its index, then the server: how it is reached, the tables, and what its errors mean to a user.
+The first stage is in the database, over plain vectors; ranking by match probability is the same as elsewhere.
 """
 
 from __future__ import annotations
 
-import json
-import re
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 
-from hedged.errors import ConfigError, MissingDependencyError, StoreError
-from hedged.search.engines import _sql
-from hedged.search.engines._sql import VERSION, SqlStore, check_version, condition, keys_of, tags
+from hedged.errors import ConfigError, StoreError
+from hedged.search.engines._postgres_server import (
+    Address,
+    connect,
+    has_tables,
+    make_tables,
+    read_columns,
+    refuse_tables,
+    take_lock,
+    translating_errors,
+)
+from hedged.search.engines._sql import SqlStore, condition, keys_of, read_header, tags
 from hedged.search.index import Candidates, Index, Means, Plan, checked_ef_search
 from hedged.search.rows import Filter, Header, Keys, Packed, Rows, as_json
 
-if TYPE_CHECKING:
-    import psycopg
-
-TIMEOUT_SECONDS = 10  # to wait for a server
-DEFAULT_NAME = "hedged"  # of a store whose address has none
 GRAPH = "component_mean"  # the name of the HNSW graph in the database
 MAX_EF_SEARCH = 1000  # that pgvector accepts
-SCHEMA = """
-CREATE TABLE store (version integer NOT NULL, uuid text NOT NULL, header text NOT NULL);
-CREATE TABLE item (key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE, label text,
-    metadata jsonb NOT NULL, embedding bytea NOT NULL);
-CREATE INDEX item_label ON item (label);
-CREATE TABLE tag (name text NOT NULL, value text NOT NULL,
-    item bigint NOT NULL REFERENCES item (key) ON DELETE CASCADE, PRIMARY KEY (name, value, item));
-CREATE INDEX tag_item ON tag (item);
-CREATE TABLE component (item bigint NOT NULL REFERENCES item (key) ON DELETE CASCADE, mean vector({dim}) NOT NULL);
-CREATE INDEX component_item ON component (item);
-"""
 
 
 @final
@@ -53,7 +42,9 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
         self._address = Address.of(location)
         self._connection = connect(self._address)
         try:
-            self._header = read_header(self._connection, self._address)
+            columns = read_columns(self._connection, self._address)
+            self._uuid = columns.get("uuid", "")
+            self._header = read_header(columns, self.name)
         except BaseException:
             self._connection.close()
             raise
@@ -73,6 +64,15 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
         with connect(address) as connection:
             refuse_tables(connection, address)
 
+    @classmethod
+    @contextmanager
+    def reserve(cls, location: str) -> Iterator[None]:
+        address = Address.of(location)
+        with connect(address) as connection:  # whose lock ends with it
+            take_lock(connection, address)
+            refuse_tables(connection, address)
+            yield
+
     def index(self, plan: Plan | None = None, ef_search: int | None = None) -> PostgresIndex:
         """pgvector in the database.
 
@@ -90,6 +90,9 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
     def name(self) -> str:
         return str(self._address)
 
+    def how_to_move(self) -> str:
+        return f"on the server, `pg_dump --schema={self._address.store}` writes all of it, for psql to read elsewhere"
+
     def close(self) -> None:
         self._connection.close()
 
@@ -98,6 +101,18 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
 
     def _begin(self) -> None:
         self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        try:
+            self._check_in_place()
+        except BaseException:
+            self._end()
+            raise
+
+    def _check_in_place(self) -> None:
+        """Refuse to go on with a store that was deleted, and perhaps built anew, since it was opened."""
+        found = self._all("SELECT uuid FROM store") if has_tables(self._connection, self._address) else []
+        if found != [(self._uuid,)]:
+            what = "was deleted and built anew" if found else "was deleted"
+            raise StoreError(f"{self.name} {what} since it was opened: nothing was done. Open the store again")
 
     def _end(self) -> None:
         if not self._connection.broken:
@@ -107,6 +122,7 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
     def _writing(self) -> Iterator[None]:
         self._refuse_reading()
         with translating_errors(self._address), self._connection.transaction():
+            self._check_in_place()
             yield
 
     def _write(self, rows: Rows, replace: bool) -> None:
@@ -262,145 +278,3 @@ def vector(mean: Means) -> str:
     '[0.5,-1.0]'
     """
     return f"[{','.join(map(repr, mean.tolist()))}]"
-
-
-class Address(NamedTuple):
-    """Where a store is: a server's database as a connection string, and the name of a schema in it."""
-
-    conninfo: str
-    store: str
-
-    @classmethod
-    def of(cls, location: str) -> Address:
-        """Read `postgresql://host/database#name`.
-
-        Args:
-            location: The address.
-
-        >>> Address.of("postgresql://localhost/dogs#gallery")
-        Address(conninfo='postgresql://localhost/dogs', store='gallery')
-        """
-        conninfo, _, name = location.partition("#")
-        name = name or DEFAULT_NAME
-        if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", name):
-            raise StoreError(
-                f"the name of a store, after #, has lower-case letters, digits and _ only, got {name!r}: rename it"
-            )
-        return cls(conninfo, name)
-
-    def __str__(self) -> str:
-        """The address without its secrets."""
-        parts = import_psycopg().conninfo.conninfo_to_dict(self.conninfo)
-        return f"postgresql://{parts.get('host', '')}/{parts.get('dbname', '')}#{self.store}"
-
-
-def connect(address: Address) -> psycopg.Connection[Any]:
-    """A connection whose tables are those of the store.
-
-    Args:
-        address: The store.
-    """
-    sql = import_psycopg().sql
-    with translating_errors(address):
-        connection = import_psycopg().connect(address.conninfo, autocommit=True, connect_timeout=TIMEOUT_SECONDS)
-        connection.execute(sql.SQL("SET search_path TO {}, public").format(sql.Identifier(address.store)))
-    return connection  # type: ignore[no-any-return]
-
-
-def make_tables(address: Address, header: Header) -> None:
-    """Make an empty store, all of it or nothing.
-
-    Args:
-        address: The store.
-        header: What its embeddings will have in common.
-    """
-    sql = import_psycopg().sql
-    with translating_errors(address), connect(address) as connection:
-        refuse_tables(connection, address)
-        with connection.transaction():
-            connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-            connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.store)))
-            connection.execute(SCHEMA.format(dim=header.dim))
-            values = (VERSION, uuid.uuid4().hex, json.dumps(header.describe()))
-            connection.execute("INSERT INTO store VALUES (%s, %s, %s)", values)
-
-
-def has_tables(connection: psycopg.Connection[Any], address: Address) -> bool:
-    """Whether there is a store of this name.
-
-    Args:
-        connection: To the database.
-        address: The store.
-    """
-    query = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = 'store'"
-    return connection.execute(query, (address.store,)).fetchone() is not None
-
-
-def refuse_tables(connection: psycopg.Connection[Any], address: Address) -> None:
-    """Raise an error if there is a store of this name.
-
-    Args:
-        connection: To the database.
-        address: The store.
-    """
-    if has_tables(connection, address):
-        raise StoreError(f"{address} exists already: add to it with `hedged index add`, or choose another name")
-
-
-def read_header(connection: psycopg.Connection[Any], address: Address) -> Header:
-    """The header of a store, its version checked.
-
-    Args:
-        connection: To the database.
-        address: The store.
-    """
-    with translating_errors(address):
-        if not has_tables(connection, address):
-            raise StoreError(f"there is no store {address}: make one with `hedged index build RUN '{address}' IMAGES`")
-        cursor = connection.execute("SELECT * FROM store")
-        names = [column.name for column in cursor.description or ()]
-        columns = dict(zip(names, cursor.fetchone() or (), strict=False))
-    check_version(columns.get("version"), str(address))
-    return _sql.read_header(columns, str(address))
-
-
-@contextmanager
-def translating_errors(address: Address) -> Iterator[None]:
-    """Errors of the server as errors of hedged, which say what to do.
-
-    Args:
-        address: The store, for messages.
-    """
-    psycopg = import_psycopg()
-    try:
-        yield
-    except psycopg.OperationalError as error:
-        raise StoreError(
-            f"the server of {address} cannot be reached or gave up ({_first_line(error)}): start it, or check the "
-            "address, the user and the network; what was not acknowledged is not stored"
-        ) from error
-    except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile, psycopg.errors.UndefinedObject) as error:
-        raise StoreError(
-            f"{address} needs the extension pgvector, version 0.8 or later ({_first_line(error)}): install it there"
-        ) from error
-    except psycopg.Error as error:
-        raise StoreError(
-            f"{address} refused ({_first_line(error)}): nothing was changed; check the rights there"
-        ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def import_psycopg() -> Any:
-    """psycopg, or how to install it."""
-    try:
-        import psycopg
-        import psycopg.conninfo
-        import psycopg.sql
-    except ImportError as error:
-        raise MissingDependencyError(
-            "a store on a server needs psycopg, which is not installed: pip install 'hedged[postgres]'"
-        ) from error
-    return psycopg

@@ -1,0 +1,242 @@
+"""The file of an embedded store: how it is made, opened and checked, and what SQLite's errors mean to a user."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sqlite3
+import uuid
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from hedged._files import write_atomically
+from hedged._locks import owning
+from hedged.errors import StoreError
+from hedged.search.engines._sql import VERSION, check_version
+from hedged.search.rows import Header
+
+logger = logging.getLogger("hedged")
+
+APPLICATION = 0x68656467  # "hedg", in the header of the file
+TIMEOUT_SECONDS = 30.0  # to wait for another writer
+SCHEMA = """
+CREATE TABLE store (uuid TEXT NOT NULL, header TEXT NOT NULL);
+-- one row for each write, with a random token: an index remembers the last it has seen
+CREATE TABLE write (change INTEGER PRIMARY KEY AUTOINCREMENT, token BLOB NOT NULL);
+CREATE TABLE item (key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, label TEXT,
+    metadata TEXT NOT NULL, embedding BLOB NOT NULL, changed INTEGER NOT NULL);
+CREATE INDEX item_label ON item (label);
+CREATE INDEX item_changed ON item (changed);
+CREATE TABLE tag (name TEXT NOT NULL, value TEXT NOT NULL,
+    item INTEGER NOT NULL REFERENCES item (key) ON DELETE CASCADE, PRIMARY KEY (name, value, item)) WITHOUT ROWID;
+CREATE INDEX tag_item ON tag (item);
+CREATE TABLE removed (key INTEGER PRIMARY KEY, changed INTEGER NOT NULL);
+"""
+
+FileIdentity = tuple[int, int]  # device and number of a file
+
+
+def make_file(path: Path, header: Header) -> None:
+    """Make an empty store, which appears whole or not at all, and where nothing is yet.
+
+    Args:
+        path: The file.
+        header: What its embeddings will have in common.
+    """
+    with owning_file(path):
+        refuse_existing(path)
+        with translating_errors(path):
+            content = _empty(header)
+        _set_aside_left_files(path)
+        write_atomically(path, lambda part: part.write_bytes(content))
+
+
+def refuse_existing(path: Path) -> None:
+    """Raise an error if a file is there already.
+
+    Args:
+        path: The file.
+    """
+    if path.exists():
+        raise StoreError(f"{path} exists already: add to it with `hedged index add`, or choose another file")
+
+
+def owning_file(path: Path) -> AbstractContextManager[None]:
+    """The lock of the one process that makes a store.
+
+    Args:
+        path: The file of the store.
+    """
+    lock = path.with_name(f".{path.name}.lock")
+    return owning(
+        lock,
+        lambda holder: StoreError(f"{path} is being built by {holder}: wait until it is done, or choose another file"),
+    )
+
+
+def _empty(header: Header) -> bytes:
+    """The content of the file of an empty store."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.executescript(f"BEGIN; {SCHEMA}")
+        connection.execute("INSERT INTO store VALUES (?, ?)", (uuid.uuid4().hex, json.dumps(header.describe())))
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+        content = bytearray(connection.serialize())
+    content[18:20] = b"\2\2"  # read and written with a write-ahead log, which a database in memory cannot have
+    return bytes(content)
+
+
+def _set_aside_left_files(path: Path) -> None:
+    """Keep what is left beside the path of another store out of the new one: SQLite would take in its log.
+
+    The log may hold rows of a store that was moved without it, so it is kept under another name.
+    """
+    log = log_of(path)
+    if _log_size(path):
+        aside = log.with_name(f"{log.name}.{uuid.uuid4().hex[:8]}")
+        log.rename(aside)
+        logger.warning(
+            "%s was left by another store of this name; it is now %s: delete it, or, if that store was moved without "
+            "it, put it beside the store, as its name with -wal added",
+            log,
+            aside,
+        )
+    for left in (log, path.with_name(f"{path.name}-shm"), path.with_name(f"{path.name}-journal")):
+        left.unlink(missing_ok=True)
+
+
+def open_file(path: Path) -> tuple[sqlite3.Connection, FileIdentity]:
+    """A connection to an existing store, its kind and version checked, and which file that is.
+
+    It is read-only where nothing can be written.
+
+    Args:
+        path: The file.
+    """
+    while True:
+        identity = identity_of(path)
+        if identity is None or not path.is_file():
+            raise StoreError(f"there is no store {path}: make one with `hedged index build RUN {path} IMAGES`")
+        _refuse_truncated(path)
+        with translating_errors(path):
+            connection = _connect(path)
+            try:
+                _check_kind(path, connection)
+                connection.execute("PRAGMA synchronous = FULL")  # a write is on disk when it is acknowledged
+                connection.execute("PRAGMA foreign_keys = ON")
+            except BaseException:
+                connection.close()
+                raise
+        if identity_of(path) == identity:
+            return connection, identity
+        connection.close()  # another file came to be there meanwhile
+
+
+def identity_of(path: Path) -> FileIdentity | None:
+    """Which file is at a path; None if there is none. As long as it is open, no other has its number.
+
+    Args:
+        path: The path.
+    """
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_dev, status.st_ino
+
+
+def log_of(path: Path) -> Path:
+    """The write-ahead log of a store.
+
+    Args:
+        path: The file of the store.
+    """
+    return path.with_name(f"{path.name}-wal")
+
+
+def read_columns(connection: sqlite3.Connection) -> dict[str, Any]:
+    """The one row of the table `store`, by column.
+
+    Args:
+        connection: To the store.
+    """
+    cursor = connection.execute("SELECT * FROM store")
+    return dict(zip((name for name, *_ in cursor.description), cursor.fetchone() or (), strict=False))
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """A write-ahead log needs a file beside the store even to read; where none can be made, nobody can be writing."""
+    address = f"file:{quote(str(path))}"
+    connection = sqlite3.connect(f"{address}?mode=rw", uri=True, isolation_level=None, timeout=TIMEOUT_SECONDS)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except sqlite3.OperationalError as error:
+        connection.close()
+        if error.sqlite_errorname.partition("_")[2].split("_")[0] not in ("CANTOPEN", "READONLY") or _log_size(path):
+            raise
+        connection = sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True, isolation_level=None)
+    return connection
+
+
+def _check_kind(path: Path, connection: sqlite3.Connection) -> None:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION:
+        raise StoreError(f"{path} is not a store of hedged: give a file that `hedged index build` has made")
+    check_version(version, str(path))
+
+
+def _refuse_truncated(path: Path) -> None:
+    """Compare the size that the first page of the file states with the real one; SQLite looks only where it reads."""
+    with path.open("rb") as file:
+        first = file.read(100)
+    if first[:16] != b"SQLite format 3\0" or len(first) < 100:
+        raise StoreError(f"{path} is not a store of hedged, or it is damaged: restore it, or build it again")
+    page = int.from_bytes(first[16:18], "big")
+    stated_size = (65536 if page == 1 else page) * int.from_bytes(first[28:32], "big")
+    if path.stat().st_size < stated_size and not _log_size(path):
+        raise StoreError(
+            f"{path} is truncated, {path.stat().st_size:,} bytes of {stated_size:,}: restore it, or build it again"
+        )
+
+
+def _log_size(path: Path) -> int:
+    """Bytes that were written and are not yet in the store's own file."""
+    log = log_of(path)
+    return log.stat().st_size if log.exists() else 0
+
+
+@contextmanager
+def translating_errors(path: Path) -> Iterator[None]:
+    """SQLite's errors as errors of hedged, which say what to do.
+
+    Args:
+        path: The file, for messages.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        name = (getattr(error, "sqlite_errorname", None) or "SQLITE_ERROR").split("_")[1]
+        reason, advice = FAILURES.get(
+            name, ("cannot be used", "check the file, its folder and the space left on the disk")
+        )
+        raise StoreError(f"{path} {reason} ({error}): {advice}") from error
+
+
+FAILURES = {
+    "READONLY": ("cannot be written", "nothing was changed; make the file and its folder writable, or copy the store"),
+    "CANTOPEN": ("cannot be opened", "check that its folder exists and can be written"),
+    "FULL": ("cannot be written", "nothing was changed; free space on the disk"),
+    "IOERR": ("cannot be read or written", "nothing was changed; check the disk and the space left on it"),
+    "BUSY": (
+        "is being written by another process",
+        f"nothing was changed in {TIMEOUT_SECONDS:g} seconds; try again",
+    ),
+    "CORRUPT": ("is damaged or truncated", "restore it, or build it again"),
+    "NOTADB": ("is damaged, or no store of hedged", "restore it, or build it again"),
+}
