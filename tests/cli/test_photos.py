@@ -171,8 +171,8 @@ def test_photos_that_have_gone_are_told(hedged: Hedged, photo_run: Path, tmp_pat
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ("data.source=photos", "data.source = 'photos' is none of features, images, mnist, offline"),
-        ("data.digits=2", "data.digits: unknown key"),
+        ("data.source=photos", "data.source is one of features, images, mnist, offline"),
+        ("data.digits=2", 'data.source = "images" has no setting digits: leave it out'),
         ("data.siz=40", "did you mean size?"),
         ("data.size=64", "data.cached_size = 36 must be at least data.size = 64"),
         ("data.test_pattern=x", "go together"),

@@ -105,7 +105,10 @@ def test_the_key_backbone_chooses_the_section() -> None:
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ({"backbone": "resnet"}, "model.backbone is one of mobilenet, shallow, shallow-hidden, frozen, frozen-hidden"),
+        (
+            {"backbone": "resnet"},
+            "model.backbone is one of frozen, frozen-hidden, mobilenet, module, shallow, shallow-hidden",
+        ),
         ({"backbone": 3}, "got 3"),
         ({"backbone": "mobilenet", "hidden": 3}, 'backbone = "mobilenet" has no setting hidden: leave it out'),
         ({"backbone": "mobilenet", "widht": 0.5}, "model.widht: unknown key; did you mean width?"),

@@ -75,6 +75,9 @@ def test_overrides_are_toml_values_or_bare_words(tmp_path: Path) -> None:
         ({"train": {"batch_size": 32}}, "= 96 is more than train.batch_size = 32"),
         ({"train": {"steps": 100}}, "train.warmup = 200 leaves nothing"),
         ({"data": 3}, "data: input should be a valid dictionary"),
+        ({"data": {"path": "x"}}, 'data.source = "mnist" has no setting path: leave it out'),
+        ({"data": {"source": ["mnist"]}}, "data.source is one of features, images, mnist, offline"),
+        ({"data": {"source": "offline", "digit": 3}}, "data.digit: unknown key; did you mean digits?"),
     ],
 )
 def test_mistakes_are_told_in_words(content: dict[str, Any], message: str) -> None:

@@ -75,7 +75,7 @@ def test_vectors_are_standardised_by_the_training_part(tmp_path: Path) -> None:
         ("data.split=pattern", "go together"),
         ("data.corruption=2.0", "data.corruption"),
         ("data.labls=x", "did you mean labels"),
-        ("data.source=feature", "data.source = 'feature' is none of features, images, mnist, offline"),
+        ("data.source=feature", "data.source is one of features, images, mnist, offline"),
     ],
 )
 def test_what_does_not_fit_is_refused(tmp_path: Path, override: str, words: str) -> None:

@@ -14,13 +14,9 @@ From then on `data.source = "tones"` means this section, and training, evaluatio
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_origin
+from typing import ClassVar, Literal, TypeVar
 
-from pydantic import BeforeValidator, SerializeAsAny
-from pydantic_core import PydanticCustomError
-
-from hedged._section import Section
+from hedged._section import KindSection
 from hedged.data.dataset import Batches, Dataset, Splits
 from hedged.data.sampling import BatchPlan
 from hedged.errors import ConfigError
@@ -28,11 +24,8 @@ from hedged.errors import ConfigError
 Broken = Literal["skip", "refuse"]  # what to do with files that cannot be decoded
 D = TypeVar("D", bound=Dataset)
 
-DEFAULT_SOURCE = "mnist"  # of a section that names none
-_SECTIONS: dict[str, type[DataSection]] = {}
 
-
-class DataSection(Section):
+class DataSection(KindSection):
     """Which data, from where, split and augmented how.
 
     A subclass whose key `source` is a `Literal` is the section of the sources that the literal names.
@@ -41,16 +34,11 @@ class DataSection(Section):
         source: the kind of data.
     """
 
+    kind_key: ClassVar[str] = "data.source"
+    default_kind: ClassVar[str] = "mnist"
     default_backbone: ClassVar[str | None] = None  # of a model that names none, if not the usual one
 
     source: str
-
-    @classmethod
-    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        """Make the section known under its sources."""
-        annotation = cls.model_fields["source"].annotation
-        if get_origin(annotation) is Literal:
-            _SECTIONS.update(dict.fromkeys(get_args(annotation), cls))
 
     @property
     @abstractmethod
@@ -103,20 +91,6 @@ class DataSection(Section):
         return self.source
 
 
-def sources() -> list[str]:
-    """What `data.source` may be."""
-    return sorted(_SECTIONS)
-
-
-def section_for(source: Any) -> type[DataSection] | None:
-    """The section of a source, if there is one.
-
-    Args:
-        source: what `data.source` says.
-    """
-    return _SECTIONS.get(source) if isinstance(source, str) else None
-
-
 def checked(section: DataSection, train: Dataset, kind: type[D]) -> D:
     """The dataset itself, if it is of the kind that a section draws batches from.
 
@@ -131,18 +105,3 @@ def checked(section: DataSection, train: Dataset, kind: type[D]) -> D:
             "on build_data(config).train"
         )
     return train
-
-
-def _read(content: Any) -> Any:
-    """A section from plain data, by its source; sections stay as they are."""
-    if not isinstance(content, Mapping):
-        return content
-    source = content.get("source", DEFAULT_SOURCE)
-    section = section_for(source)
-    if section is None:
-        words = {"given": repr(source), "known": ", ".join(sources())}
-        raise PydanticCustomError("source", "data.source = {given} is none of {known}", words)
-    return section.model_validate(content)
-
-
-AnyDataSection = Annotated[SerializeAsAny[DataSection], BeforeValidator(_read)]

@@ -7,13 +7,12 @@ section shares, the head and the views, is here.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, final
 
 from pydantic import (
     Field,
-    ModelWrapValidatorHandler,
     SerializeAsAny,
     SerializerFunctionWrapHandler,
     field_validator,
@@ -22,7 +21,7 @@ from pydantic import (
 )
 from torch import nn
 
-from hedged._section import Section, Width
+from hedged._section import KindSection, Section, Width
 from hedged.errors import ConfigError
 from hedged.models.heads import Head
 from hedged.models.views import Mirrored, OneView, Views
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from hedged.models.backbones import Backbone  # each of which imports this file, to define its section
 
 LISTED = Field(strict=False)  # TOML and JSON have lists, not tuples
-DEFAULT_BACKBONE = "shallow-hidden"
 RECIPE_DISAGREEMENT = 0.25  # what mirrored = true stands for; chosen on photos (docs/recipe.md)
 OWN_NETWORK = (
     'a network of your own goes with backbone = "module", and is given from Python each time: '
@@ -39,7 +37,7 @@ OWN_NETWORK = (
 )
 
 
-class ModelConfig(Section, ABC):
+class ModelConfig(KindSection):
     """The section [model] of a config: a backbone by name, with its own keys, and the head on top of it.
 
     `ModelConfig.model_validate` takes the keys of any section and gives the one that `backbone` names.
@@ -55,19 +53,15 @@ class ModelConfig(Section, ABC):
     MobileNetConfig(backbone='mobilenet', head='gaussian', dim=20, components=1, mirrored=False, width=0.25)
     """
 
+    kind_key: ClassVar[str] = "model.backbone"
+    default_kind: ClassVar[str] = "shallow-hidden"
     takes: ClassVar[Literal["images", "vectors", "any"]] = "images"
-    sections: ClassVar[dict[str, type[ModelConfig]]] = {}  # by the name of the backbone; filled as they are defined
 
     backbone: str
     head: str = "gaussian"
     dim: Width = 2
     components: Width = 1
     mirrored: bool = False
-
-    @classmethod
-    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        super().__pydantic_init_subclass__(**kwargs)
-        ModelConfig.sections[cls.model_fields["backbone"].default] = cls
 
     @abstractmethod
     def build(self, shape: tuple[int, ...]) -> Backbone:
@@ -102,32 +96,6 @@ class ModelConfig(Section, ABC):
     def views(self) -> Views:
         """What `Embedder.embed` looks at: mirrored = true counts a quarter of what two mirror images disagree on."""
         return Mirrored(RECIPE_DISAGREEMENT) if self.mirrored else OneView()
-
-    @classmethod
-    def all_keys(cls) -> list[str]:
-        """The keys of all sections, each once."""
-        return list(dict.fromkeys(key for section in cls.sections.values() for key in section.model_fields))
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _choose_section(cls, content: Any, handler: ModelWrapValidatorHandler[Self]) -> Any:
-        if cls is not ModelConfig or not isinstance(content, Mapping):
-            return handler(content)
-        name = content.get("backbone", DEFAULT_BACKBONE)
-        section = cls.sections.get(name) if isinstance(name, str) else None
-        if section is None:
-            raise ValueError(f"model.backbone is one of {', '.join(cls.sections)}, got {name!r}")
-        return section.model_validate(content)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_keys_of_other_backbones(cls, content: Any) -> Any:
-        if isinstance(content, Mapping) and cls is not ModelConfig:
-            others = sorted(key for key in ModelConfig.all_keys() if key in content and key not in cls.model_fields)
-            if others:
-                name = cls.model_fields["backbone"].default
-                raise ValueError(f'backbone = "{name}" has no setting {", ".join(others)}: leave it out')
-        return content
 
     @field_validator("head")
     @classmethod

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, SerializeAsAny, ValidationError, model_validator
+from pydantic import Field, SerializeAsAny, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from hedged._section import Positive, Section, Seed
-from hedged.data.config import DEFAULT_SOURCE, AnyDataSection, section_for
+from hedged._section import KindSection, Positive, Section, Seed
+from hedged.data.config import DataSection
 from hedged.data.ndigit.config import NDigitConfig
 from hedged.errors import ConfigError
 from hedged.models import Architecture, ModelConfig
@@ -73,7 +73,7 @@ class Config(Section):
     128
     """
 
-    data: AnyDataSection = NDigitConfig()
+    data: SerializeAsAny[DataSection] = NDigitConfig()
     model: SerializeAsAny[ModelConfig] = ShallowHiddenConfig()
     loss: LossConfig = LossConfig()
     train: TrainConfig = TrainConfig()
@@ -84,9 +84,9 @@ class Config(Section):
         """A model that names no backbone has the one that suits its data."""
         data, model = (content.get(key, {}) if isinstance(content, Mapping) else None for key in ("data", "model"))
         if isinstance(data, Mapping) and isinstance(model, Mapping):
-            section = section_for(data.get("source"))
-            if section and section.default_backbone:
-                return {**content, "model": {"backbone": section.default_backbone, **model}}
+            kind = DataSection.kind_of(data)
+            if kind and kind.default_backbone:
+                return {**content, "model": {"backbone": kind.default_backbone, **model}}
         return content
 
     @model_validator(mode="after")
@@ -235,8 +235,6 @@ def _explain(details: ErrorDetails, content: Mapping[str, Any]) -> str:
         return f"{where}: unknown key; {hint}"
     if details["type"] == "value_error":
         return str(details["ctx"]["error"])
-    if details["type"] == "source":
-        return details["msg"]
     return f"{where}: {details['msg'][0].lower()}{details['msg'][1:]}, got {details['input']!r}"
 
 
@@ -244,9 +242,7 @@ def _keys_beside(location: tuple[int | str, ...], content: Mapping[str, Any]) ->
     """The keys that the section of an unknown key has."""
     if len(location) == 1:
         return list(Config.model_fields)
-    if location[0] == "model":
-        return ModelConfig.all_keys()
     section: Any = Config.model_fields[str(location[0])].annotation
-    if location[0] == "data":
-        section = section_for(content["data"].get("source", DEFAULT_SOURCE))
-    return list(section.model_fields) if isinstance(section, type) and issubclass(section, BaseModel) else []
+    if issubclass(section, KindSection):
+        section = section.kind_of(content[str(location[0])])
+    return list(section.model_fields)
