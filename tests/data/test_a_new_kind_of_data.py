@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, final
@@ -132,8 +133,9 @@ def test_it_is_trained_and_evaluated(run: Path) -> None:
     results = measure(Run(run), embedder, data.test["near"], report=True, validation=data.validation)
     assert results.metrics["decisions"]["threshold"]["chosen_on"] == "validation identities"
     page = (run / "report.html").read_text(encoding="utf-8")
-    assert "240 images of 12 identities" in page
+    assert "240 inputs of 12 identities" in page
     assert "<img class" not in page
+    assert "image" not in re.sub(r'src="[^"]*"', "", page.split("</style>")[1])
 
 
 def test_it_cannot_be_taken_for_another_kind(tmp_path: Path) -> None:
@@ -154,10 +156,10 @@ def test_the_command_line_works_with_it(
         assert not stop.value.code, err
         return out
 
-    assert "240 test images of 12 identities (near), of made-up bells" in hedged("evaluate", run)
+    assert "240 test inputs of 12 identities (near), of made-up bells" in hedged("evaluate", run)
     for part in ("validation", "far"):
         measured = json.loads(hedged("evaluate", run, "--split", part, "--json"))
         assert measured["test_set"]["source"] == "made-up bells"
-    assert "clean validation images of made-up bells" in hedged("calibrate", run, "--json")
+    assert "clean validation inputs of made-up bells" in hedged("calibrate", run, "--json")
     np.save(tmp_path / "bells.npy", build_data(parse_config(SETTINGS)).test["near"].clean().numpy())
     assert hedged("embed", run, tmp_path / "bells.npy", "--out", tmp_path / "bells.npz").startswith("embedded 240")

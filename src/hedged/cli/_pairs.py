@@ -53,7 +53,7 @@ def evaluate_pairs(run: Run, file: Path, images: Path | None, as_json: bool) -> 
 
 
 def _validation(run: Run) -> Evaluation | None:
-    """What a threshold can be chosen on: the validation part of the run's own images, if they are still there."""
+    """What a threshold can be chosen on: the validation part of the run's own data, if they are still there."""
     from hedged.evaluation import Evaluation
     from hedged.training import build_data
 

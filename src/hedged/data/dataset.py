@@ -72,9 +72,15 @@ class Dataset(ABC):
         return "identity"
 
     @property
+    def input_name(self) -> str:
+        """What one input is, in a word: "image", "vector"; reports, tables and messages call it that."""
+        return "image" if self.has_pictures else "input"
+
+    @final
+    @property
     def inputs(self) -> str:
-        """What the inputs are, in a word: "images", "vectors"."""
-        return "images"
+        """What several of them are: "images", "vectors"."""
+        return f"{self.input_name}s"
 
     @property
     def contents(self) -> str:

@@ -1,4 +1,4 @@
-"""Labelled pairs to calibrate a model on: of the images that its run kept for validation, or of a list."""
+"""Labelled pairs to calibrate a model on: of the inputs that its run kept for validation, or of a list."""
 
 from __future__ import annotations
 
@@ -39,37 +39,39 @@ def scored_pairs(embedder: Embedder, data: Dataset, condition: Condition = "clea
 
     Args:
         embedder: The model that scores them.
-        data: Images or vectors that the model was not trained on.
+        data: Inputs that the model was not trained on.
         condition: Whether to take them clean, or their corrupt twins.
         seed: Draws the pairs, and the corruption.
     """
     labels = data.labels.numpy()
     pairs = balanced_pairs(labels, PAIRS, seed)
     logger.info("embedding %s %s", f"{len(data):,}", data.inputs)
-    images = data.clean if condition == "clean" else partial(data.corrupt, seed)
-    scores = match_scores(pairs, embed_all(embedder, images, len(data)), embedder.match_model)
+    inputs = data.clean if condition == "clean" else partial(data.corrupt, seed)
+    scores = match_scores(pairs, embed_all(embedder, inputs, len(data)), embedder.match_model)
     return ScoredPairs.of(scores, labels[pairs.first], labels[pairs.second])
 
 
 def pairs_of_run(config: Config, embedder: Embedder, condition: Condition = "clean") -> Source:
-    """Pairs of the validation images of a run; if it kept none, of its first test set, with a warning.
+    """Pairs of the validation part of a run; if it kept none, of its first test set, with a warning.
 
     Args:
         config: The settings of the run.
         embedder: Its model.
         condition: As for `scored_pairs`.
     """
-    data = build_data(config)
-    name, images = "validation", data.validation
-    if images is None:
-        name, images = next(iter(data.test.items()))
+    splits = build_data(config)
+    name, data = "validation", splits.validation
+    if data is None:
+        name, data = next(iter(splits.test.items()))
         logger.warning(
-            "this run kept no images for validation, so its test set (%s) is calibrated on; to measure calibration, "
-            "give other pairs with --pairs, or train with some images held out",
+            "this run kept no %s for validation, so it is calibrated on its test set (%s); to measure calibration, "
+            "give other pairs with --pairs, or train with some %s held out",
+            data.inputs,
             name,
+            data.inputs,
         )
-    pairs = scored_pairs(embedder, images, condition)
-    return Source(pairs, f"{condition} {name} {images.inputs} of {images.source}")
+    pairs = scored_pairs(embedder, data, condition)
+    return Source(pairs, f"{condition} {name} {data.inputs} of {data.source}")
 
 
 def pairs_of_list(listed: PairList, embedder: Embedder, name: str) -> Source:

@@ -23,7 +23,7 @@ class Curves:
     """Performance in 20 bins of η. Where there can be no such bins the curve is missing, and the reason is given.
 
     Args:
-        ap: Average precision, by the condition of the images.
+        ap: Average precision, by the condition of the inputs.
         knn: Share of clean probes identified, by the condition of the gallery.
         corrupt_probes: Share of corrupt probes identified in a clean gallery.
         why_no_ap: Why curves are missing from `ap`, in words; empty if none is.
@@ -61,7 +61,7 @@ class Curves:
         """Kendall's τ of a curve of `ap`, None where there is none.
 
         Args:
-            condition: That of the images.
+            condition: That of the inputs.
         """
         return self.ap[condition].kendall if condition in self.ap else None
 

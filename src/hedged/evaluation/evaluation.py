@@ -107,7 +107,7 @@ class Evaluation:
 
     @cached_property
     def labels(self) -> NDArray[np.int64]:
-        """The class of every image."""
+        """The class of every input."""
         labels: NDArray[np.int64] = self.data.labels.numpy()
         return labels
 
@@ -121,7 +121,7 @@ class Evaluation:
 
     @cached_property
     def uncertainty(self) -> dict[Condition, Array]:
-        """η(x) of every image."""
+        """η(x) of every input."""
         with torch.no_grad():
             return {c: self_mismatch(z, self.embedder.match_model).double().numpy() for c, z in self.embeddings.items()}
 
@@ -129,8 +129,8 @@ class Evaluation:
         """The log-odds of a match for each pair.
 
         Args:
-            pairs: Pairs of images of the test set.
-            condition: That of both images.
+            pairs: Pairs of inputs of the test set.
+            condition: That of both inputs.
         """
         known = self._scores.setdefault(pairs, {})
         if condition not in known:
@@ -147,16 +147,16 @@ class Evaluation:
         """Average precision over the `verification_pairs`.
 
         Args:
-            condition: That of both images.
+            condition: That of both inputs.
         """
         return average_precision(self.scores(self.verification_pairs, condition), self.verification_pairs.matches)
 
     @_once
     def neighbours(self, gallery: Condition, probe: Condition) -> NDArray[np.intp]:
-        """The nearest gallery images of each probe by match probability; never the probe's own image or its twin.
+        """The nearest of the gallery to each probe by match probability; never the probe itself or its twin.
 
         Args:
-            gallery: The condition of the images that are searched.
+            gallery: The condition of the inputs that are searched.
             probe: The condition of those that are searched for.
         """
         self.progress(f"ranking the {gallery} gallery for {probe} probes")
@@ -193,7 +193,7 @@ class Evaluation:
         """AP in 20 bins of the mean η of random pairs.
 
         Args:
-            condition: That of both images.
+            condition: That of both inputs.
         """
         return ap_curve(self.uncertainty[condition], self.some_pairs, self.scores(self.some_pairs, condition))
 

@@ -53,17 +53,17 @@ def measure(
 ) -> Results:
     """Evaluate a finished run and write metrics.json and, if wanted, report.html.
 
-    Pairs are decided on by the saved calibration of the run if it has one. Without one, pairs of images of your own
-    are decided on at the threshold that is best on `validation`.
+    Pairs are decided on by the saved calibration of the run if it has one. Without one, pairs of your own data are
+    decided on at the threshold that is best on `validation`.
 
     Args:
         run: The run.
         embedder: Its model.
-        data: The images to measure on.
+        data: The test set.
         part: What they are called in the names of the files, such as "unseen"; empty for the main test set.
         report: Whether to write the report.
         seconds: How long earlier work took, shown beside the time of the evaluation.
-        validation: Images of other identities to choose a threshold on.
+        validation: Inputs of other identities to choose a threshold on.
     """
     from hedged.decisions import load_decider  # late: slow to import
 

@@ -147,7 +147,7 @@ def decide(
     Args:
         evaluation: The test set and the model.
         validation: The model on other identities, to choose the best threshold on.
-        condition: Whether the images are clean or corrupt.
+        condition: Whether the inputs are clean or corrupt.
         decider: The calibration whose threshold is taken instead.
     """
     pairs = some_or_all_pairs(evaluation)
@@ -195,7 +195,7 @@ def _threshold(validation: Evaluation | None, decider: Decider | None) -> tuple[
 
 
 def choose_threshold(validation: Evaluation | None) -> tuple[float, str]:
-    """The log-odds of the best balanced accuracy on pairs of clean images, and in words what they were chosen on.
+    """The log-odds of the best balanced accuracy on pairs of clean inputs, and in words what they were chosen on.
 
     Args:
         validation: The model on validation identities; without one that has matches and others, even odds are taken.

@@ -63,9 +63,9 @@ class Features(NamedDataset):
         return "they are the vectors of the second file"
 
     @property
-    def inputs(self) -> str:
-        """Vectors."""
-        return "vectors"
+    def input_name(self) -> str:
+        """A vector."""
+        return "vector"
 
     @property
     def has_pictures(self) -> bool:

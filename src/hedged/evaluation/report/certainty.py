@@ -72,7 +72,7 @@ def _ends(evaluation: Evaluation, condition: Condition, most_certain: bool) -> N
 
 
 def spread_section(evaluation: Evaluation) -> Section:
-    """η of all images, clean and corrupt.
+    """η of all inputs, clean and corrupt.
 
     Args:
         evaluation: The test set, embedded.
@@ -89,8 +89,8 @@ def spread_section(evaluation: Evaluation) -> Section:
 
 
 def _histogram(evaluation: Evaluation) -> Chart:
-    panel = Panel("Share of test images by η")
-    eta = evaluation.uncertainty
+    inputs, eta = evaluation.data.inputs, evaluation.uncertainty
+    panel = Panel(f"Share of test {inputs} by η")
     for condition in CONDITIONS:
         counts, edges = np.histogram(eta[condition], bins=BINS, range=(0.0, 1.0))
         label = f"{condition}, mean {eta[condition].mean():.3f}"
@@ -98,7 +98,7 @@ def _histogram(evaluation: Evaluation) -> Chart:
     panel.axes.set_xlim(0, 1)
     panel.axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     grid(panel.axes)
-    panel.label("uncertainty η", "share of images")
+    panel.label("uncertainty η", f"share of {inputs}")
     panel.legend()
-    means = " and ".join(f"{eta[c].mean():.3f} for {c} images" for c in CONDITIONS)
+    means = " and ".join(f"{eta[c].mean():.3f} for {c} {inputs}" for c in CONDITIONS)
     return panel.chart(f"Histograms of the uncertainty, with a mean of {means}")

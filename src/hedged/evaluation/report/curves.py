@@ -12,29 +12,30 @@ from hedged.plots.curves import draw_bins
 from hedged.plots.style import COLOURS, INK, MARKERS, SCREEN, grid
 
 
-def curves_section(curves: Curves) -> Section:
+def curves_section(curves: Curves, inputs: str) -> Section:
     """Performance in 20 bins of η, or why it is missing.
 
     Args:
         curves: What was measured.
+        inputs: What was measured on, in a word: "images".
     """
     charts: list[Chart | Note] = []
-    charts += [_ap_chart(curves)] if curves.ap else []
+    charts += [_ap_chart(curves, inputs)] if curves.ap else []
     charts += [Note(curves.why_no_ap)] if curves.why_no_ap else []
-    charts += [_knn_chart(curves)] if curves.knn else []
+    charts += [_knn_chart(curves, inputs)] if curves.knn else []
     charts += [Note(curves.why_no_knn)] if curves.why_no_knn else []
     return Section("curves.html", {"charts": charts})
 
 
-def _ap_chart(curves: Curves) -> Chart:
+def _ap_chart(curves: Curves, inputs: str) -> Chart:
     panel = Panel("Verification: average precision of random pairs", height=3.6)
     for condition, curve in curves.ap.items():
-        draw_curve(panel, curve, f"{condition} images", COLOURS[condition], MARKERS[condition])
+        draw_curve(panel, curve, f"{condition} {inputs}", COLOURS[condition], MARKERS[condition])
     finish_bins(panel, "bins of pairs, by mean η", "average precision")
-    return panel.chart(_alt("Average precision", {f"{c} images": curve for c, curve in curves.ap.items()}))
+    return panel.chart(_alt("Average precision", {f"{c} {inputs}": curve for c, curve in curves.ap.items()}))
 
 
-def _knn_chart(curves: Curves) -> Chart:
+def _knn_chart(curves: Curves, inputs: str) -> Chart:
     panel = Panel("Identification: by the majority of the neighbours", height=3.6)
     named = {f"clean among {gallery}": curve for gallery, curve in curves.knn.items()}
     for (gallery, curve), name in zip(curves.knn.items(), named, strict=True):
@@ -42,7 +43,7 @@ def _knn_chart(curves: Curves) -> Chart:
     if curves.corrupt_probes:
         named["corrupt among clean"] = curves.corrupt_probes
         draw_curve(panel, curves.corrupt_probes, "corrupt among clean", INK, "^", hollow=True)
-    finish_bins(panel, "bins of images to identify, by η", "share identified")
+    finish_bins(panel, f"bins of {inputs} to identify, by η", "share identified")
     return panel.chart(_alt("Share identified", named))
 
 

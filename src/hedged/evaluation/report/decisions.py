@@ -16,15 +16,16 @@ BINS, STEPS = 20, 60
 POINTS = 2_000  # of a line in a chart: more would not be seen
 
 
-def decisions_section(decisions: Decisions) -> Section:
+def decisions_section(decisions: Decisions, inputs: str) -> Section:
     """What one threshold gets right, in a sentence and in charts.
 
     Args:
         decisions: Pairs with their scores, and the threshold.
+        inputs: What the pairs are of, in a word: "images".
     """
     charts: list[Chart | Note] = [_roc(decisions), _precision_recall(decisions)]
     if np.ptp(decisions.uncertainty):
-        charts += [_densities(decisions), _bins(decisions), _rejects(decisions)]
+        charts += [_densities(decisions), _bins(decisions, inputs), _rejects(decisions, inputs)]
     return Section("decisions.html", {"decisions": decisions, "charts": charts})
 
 
@@ -78,27 +79,27 @@ def _density(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray
     return counts / max(len(values), 1)
 
 
-def _bins(decisions: Decisions) -> Chart | Note:
+def _bins(decisions: Decisions, inputs: str) -> Chart | Note:
     if decisions.curve is None:
         return Note("The test set is too small for 20 bins of pairs: some would hold fewer than 20 matches.")
     panel = Panel("Balanced accuracy in 20 bins of η", height=3.6)
-    draw_curve(panel, decisions.curve, "clean images", COLOURS["clean"], "o")
+    draw_curve(panel, decisions.curve, f"clean {inputs}", COLOURS["clean"], "o")
     finish_bins(panel, "bins of pairs, by mean η", "balanced accuracy", lowest=0.4)
     first, last = decisions.curve.performance[[0, -1]]
     return panel.chart(f"Balanced accuracy from {first:.2f} in the most certain bin to {last:.2f} in the least")
 
 
-def _rejects(decisions: Decisions) -> Chart | Note:
+def _rejects(decisions: Decisions, inputs: str) -> Chart | Note:
     curve = decisions.rejects
     if curve is None or not len(curve.error):
-        return Note("There are too few pairs to see what refusing images is worth.")
-    panel = Panel("Error when the most uncertain images are refused", height=3.6)
+        return Note(f"There are too few pairs to see what refusing {inputs} is worth.")
+    panel = Panel(f"Error when the most uncertain {inputs} are refused", height=3.6)
     panel.axes.plot(100 * curve.rejected, curve.error, color=COLOURS["clean"], marker="o", markersize=3, linewidth=1.5)
     panel.axes.set_ylim(0, 1.15 * max(*curve.error, 1e-3))
     grid(panel.axes)
-    panel.label("% of images refused", "1 − balanced accuracy")
+    panel.label(f"% of {inputs} refused", "1 − balanced accuracy")
     return panel.chart(
-        f"Error from {curve.error[0]:.3f} with all images to {curve.error[-1]:.3f} with the most certain"
+        f"Error from {curve.error[0]:.3f} with all {inputs} to {curve.error[-1]:.3f} with the most certain"
     )
 
 

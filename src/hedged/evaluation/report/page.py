@@ -69,8 +69,7 @@ def render(
         .get_template("page.html")
         .render(
             warning=task.warning if task else "",
-            source=evaluation.data.source,
-            damage=evaluation.data.damage,
+            data=evaluation.data,
             model=describe_model(evaluation.embeddings["clean"]),
             sections=[numbers_section(evaluation, rows, settings), *_sections(evaluation, curves, decisions)],
         )
@@ -92,7 +91,7 @@ def _sections(evaluation: Evaluation, curves: Curves, decisions: Decisions | Non
     if evaluation.data.paper_task:
         yield space_section(Space(evaluation))
     if decisions:
-        yield decisions_section(decisions)
+        yield decisions_section(decisions, evaluation.data.inputs)
     pictured = evaluation.data.has_pictures
     if evaluation.embeddings["clean"].is_point:
         if pictured:
@@ -102,5 +101,5 @@ def _sections(evaluation: Evaluation, curves: Curves, decisions: Decisions | Non
     if pictured:
         yield extremes_section(evaluation)
         yield pairs_section(evaluation)
-    yield curves_section(curves)
+    yield curves_section(curves, evaluation.data.inputs)
     yield spread_section(evaluation)
