@@ -1,4 +1,4 @@
-"""Tiny evaluations of untrained embedders on the offline digits."""
+"""Tiny evaluations of untrained embedders, with variances at random, on the offline digits."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+import torch
 
 from hedged import Architecture, Embedder
 from hedged.data import build_ndigit, offline_digits
@@ -27,6 +28,9 @@ def evaluate() -> Evaluate:
     ) -> Evaluation:
         architecture = Architecture.model_validate({"head": head, "dim": dim, "components": components})
         data = build_ndigit(offline_digits("test"), 2, numbers, each, np.random.default_rng(0))
-        return Evaluation(Embedder.new(architecture, seed=0), data)
+        embedder, generator = Embedder.new(architecture, seed=0), torch.Generator().manual_seed(0)
+        for parameter in embedder.head.parameters():  # before training, all variances are the same
+            parameter.data += 0.02 * torch.randn(parameter.shape, generator=generator)
+        return Evaluation(embedder, data)
 
     return make

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Self, final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hedged.errors import DataError
 from hedged.evaluation.conditions import CONDITIONS, Condition
-from hedged.metrics import UncertaintyCurve
+from hedged.metrics import UncertaintyCurve, is_constant
 
 if TYPE_CHECKING:
     from hedged.evaluation.evaluation import Evaluation
 
-ONE_ETA = "A point embedding has the same η for every image."
+CONSTANT_ETA = "η is the same for every input, as it is for a point embedding."
 
 
 @final
@@ -45,16 +48,16 @@ class Curves:
         """
         ap, knn, no_ap, no_knn = {}, {}, [], []
         for c in CONDITIONS:
-            curve, why = _curve(evaluation, partial(evaluation.ap_curve, c), "AP")
+            curve, why = _curve(evaluation.uncertainty[c], partial(evaluation.ap_curve, c), "AP")
             if curve:
                 ap[c] = curve
             no_ap.append(why)
         for gallery in CONDITIONS:
-            curve, why = _curve(evaluation, partial(evaluation.knn_curve, gallery), "KNN")
+            curve, why = _curve(evaluation.uncertainty["clean"], partial(evaluation.knn_curve, gallery), "KNN")
             if curve:
                 knn[gallery] = curve
             no_knn.append(why)
-        probes, _ = _curve(evaluation, partial(evaluation.knn_curve, "clean", "corrupt"), "KNN")
+        probes, _ = _curve(evaluation.uncertainty["corrupt"], partial(evaluation.knn_curve, "clean", "corrupt"), "KNN")
         return cls(ap, knn, probes, _joined(no_ap), _joined(no_knn))
 
     def ap_kendall(self, condition: Condition) -> float | None:
@@ -75,11 +78,11 @@ class Curves:
 
 
 def _curve(
-    evaluation: Evaluation, measure: Callable[[], UncertaintyCurve], name: str
+    uncertainty: NDArray[np.float64], measure: Callable[[], UncertaintyCurve], name: str
 ) -> tuple[UncertaintyCurve | None, str]:
-    """A curve, or why there is none: points have one η, or the test set is too small for bins of it."""
-    if evaluation.embeddings["clean"].is_point:
-        return None, ONE_ETA
+    """A curve, or why there is none: η is constant, or the test set is too small for bins of it."""
+    if is_constant(uncertainty):
+        return None, CONSTANT_ETA
     try:
         return measure(), ""
     except DataError as error:

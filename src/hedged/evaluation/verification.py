@@ -26,6 +26,7 @@ from hedged.metrics import (
     balanced_accuracy,
     balanced_accuracy_curve,
     best_threshold,
+    is_constant,
     pair_reject_curve,
     random_pairs,
     roc_auc,
@@ -72,8 +73,8 @@ class Decisions:
 
     @cached_property
     def curve(self) -> UncertaintyCurve | None:
-        """Balanced accuracy in 20 bins of the pairs' mean η; none for points, or where a bin has too few matches."""
-        if np.ptp(self.uncertainty) == 0:
+        """Balanced accuracy in 20 bins of the pairs' mean η; none if η is constant, or a bin has too few matches."""
+        if is_constant(self.uncertainty):
             return None
         try:
             return balanced_accuracy_curve(self.uncertainty, self.pairs, self.scores, self.threshold)
@@ -82,8 +83,8 @@ class Decisions:
 
     @cached_property
     def rejects(self) -> RejectCurve | None:
-        """1 − balanced accuracy when the most uncertain items are refused; none for points."""
-        if np.ptp(self.uncertainty) == 0:
+        """1 − balanced accuracy when the most uncertain items are refused; none if η is constant."""
+        if is_constant(self.uncertainty):
             return None
         return pair_reject_curve(self.uncertainty, self.pairs, self.scores, self.threshold)
 

@@ -33,6 +33,7 @@ from hedged.metrics.uncertainty import UncertaintyCurve as UncertaintyCurve
 from hedged.metrics.uncertainty import ap_curve as ap_curve
 from hedged.metrics.uncertainty import balanced_accuracy_curve as balanced_accuracy_curve
 from hedged.metrics.uncertainty import equal_count_bins as equal_count_bins
+from hedged.metrics.uncertainty import is_constant as is_constant
 from hedged.metrics.uncertainty import kendall_tau as kendall_tau
 from hedged.metrics.uncertainty import knn_curve as knn_curve
 from hedged.metrics.verification import Threshold as Threshold

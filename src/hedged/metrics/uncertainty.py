@@ -54,6 +54,18 @@ class UncertaintyCurve:
         return float(np.corrcoef(-self.uncertainty, self.performance)[0, 1])
 
 
+def is_constant(uncertainty: ArrayLike) -> bool:
+    """Whether all items have the same η, as points of a match curve have: then η cannot sort them.
+
+    Args:
+        uncertainty: η of each item, `(n,)`.
+
+    >>> is_constant([0.1, 0.1]), is_constant([0.1, 0.2])
+    (True, False)
+    """
+    return bool(np.ptp(numbers("uncertainty", uncertainty)) == 0)
+
+
 def kendall_tau(x: ArrayLike, y: ArrayLike) -> float:
     """τ-b = (concordant − discordant) / √((pairs − ties in x) (pairs − ties in y)), over all pairs of items.
 

@@ -9,7 +9,14 @@ from hedged.evaluation import Decisions
 from hedged.evaluation.report.curves import draw_curve, finish_bins
 from hedged.evaluation.report.panel import Panel
 from hedged.evaluation.report.section import Chart, Note, Section
-from hedged.metrics import accepted_counts, average_precision, equal_count_bins, precision_recall, roc_auc
+from hedged.metrics import (
+    accepted_counts,
+    average_precision,
+    equal_count_bins,
+    is_constant,
+    precision_recall,
+    roc_auc,
+)
 from hedged.plots.style import COLOURS, FAINT, INK, MUTED, grid
 
 BINS, STEPS = 20, 60
@@ -24,7 +31,7 @@ def decisions_section(decisions: Decisions, inputs: str) -> Section:
         inputs: What the pairs are of, in a word: "images".
     """
     charts: list[Chart | Note] = [_roc(decisions), _precision_recall(decisions)]
-    if np.ptp(decisions.uncertainty):
+    if not is_constant(decisions.uncertainty):
         charts += [_densities(decisions), _bins(decisions, inputs), _rejects(decisions, inputs)]
     return Section("decisions.html", {"decisions": decisions, "charts": charts})
 

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hedged._files import write_text
 from hedged.evaluation import Decisions
-from hedged.evaluation.curves import ONE_ETA, Curves
+from hedged.evaluation.curves import CONSTANT_ETA, Curves
 from hedged.evaluation.evaluation import Evaluation
 from hedged.evaluation.headline import HeadlineRow, headline_rows
 from hedged.evaluation.report.certainty import extremes_section, spread_section
@@ -26,6 +26,7 @@ from hedged.evaluation.report.pairs import pairs_section
 from hedged.evaluation.report.section import Section
 from hedged.evaluation.report.settings import describe_model
 from hedged.evaluation.space import Space
+from hedged.metrics import is_constant
 
 
 def write_report(
@@ -93,10 +94,10 @@ def _sections(evaluation: Evaluation, curves: Curves, decisions: Decisions | Non
     if decisions:
         yield decisions_section(decisions, evaluation.data.inputs)
     pictured = evaluation.data.has_pictures
-    if evaluation.embeddings["clean"].is_point:
+    if all(is_constant(eta) for eta in evaluation.uncertainty.values()):
         if pictured:
             yield pairs_section(evaluation)
-        yield Section("no_uncertainty.html", {"why": ONE_ETA})
+        yield Section("no_uncertainty.html", {"why": CONSTANT_ETA})
         return
     if pictured:
         yield extremes_section(evaluation)
