@@ -101,7 +101,9 @@ def test_the_bound_covers_the_dtype_of_the_result() -> None:
 def test_samples_have_no_certified_bound() -> None:
     curve = MatchCurve(1.0, 3.0)
     assert curve.with_estimator(MonteCarlo(8)).error_bound() == 1.0
+    assert curve.with_estimator(MonteCarlo(8)).describe_error() == "random, of 8 samples per input; not certified"
     assert curve.with_estimator(ClosedForm()).error_bound() == curve.error_bound() < 1e-3
+    assert curve.describe_error() == f"at most {curve.error_bound():.1e} (certified)"
 
 
 @pytest.mark.parametrize("b", [-1e6, -800.0, 50.0, 700.0, 1500.0, 1e4, 1e6])

@@ -220,6 +220,7 @@ def test_it_is_exact_and_saves_what_it_knows() -> None:
     other = MatchModel.restore(model.describe())
     assert isinstance(other, Evidence)
     assert (other.log_odds.item(), other.temper.item(), other.error_bound()) == (0.25, 0.5, 0.0)
+    assert "exact" in other.describe_error()
 
 
 @pytest.mark.parametrize("variances", [[0.1, 0.1, 0.4, 0.4, 0.9, 0.9], [0.1, 0.1, 0.1, 0.4, 0.9, 0.9]])

@@ -52,17 +52,16 @@ def match(
     probability = embedder.match(z[:1], z[1:]).item()
     answer = decider.answer(match_logit(z[:1], z[1:], embedder.match_model).item()) if decider else None
     eta_a, eta_b = embedder.uncertainty(z).tolist()
-    bound = embedder.match_model.error_bound()
     if json:
         images = [{"path": str(path), "uncertainty": eta} for path, eta in ((a, eta_a), (b, eta_b))]
-        content = {"match_probability": probability, "error_bound": bound, "images": images}
+        content = {"match_probability": probability, "error_bound": embedder.match_model.error_bound(), "images": images}
         if answer and decider:
             content |= answer_as_json(answer, decider)
         print_json(content)
         return
     rows = [
         ("match probability", f"{probability:.4f}"),
-        ("  its error is at most", f"{bound:.1e}"),
+        ("  its error", embedder.match_model.describe_error()),
         *(answer_as_rows(answer, decider) if answer and decider else ()),
         (f"uncertainty of {a}", f"{eta_a:.4f}"),
         (f"uncertainty of {b}", f"{eta_b:.4f}"),

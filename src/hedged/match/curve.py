@@ -159,6 +159,15 @@ class MatchCurve(MatchModel, kind="curve"):
         """
         return self.estimator.error_bound(self, dtype or self.bias.dtype)
 
+    def describe_error(self) -> str:
+        """How far p may be from the exact integral, in words of the estimator.
+
+        >>> from hedged import MonteCarlo
+        >>> MatchCurve(estimator=MonteCarlo(samples=8)).describe_error()
+        'random, of 8 samples per input; not certified'
+        """
+        return self.estimator.describe_error(self, self.bias.dtype)
+
     def log_floor(self, reach: Tensor) -> Tensor:
         """log of a lower bound on E[σ(b − a‖δ‖)], given `reach` = a·√E‖δ‖², of the shape of `reach`.
 

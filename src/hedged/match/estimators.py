@@ -54,6 +54,15 @@ class Estimator(ABC):
         """
         return 1.0
 
+    def describe_error(self, curve: MatchCurve, dtype: torch.dtype) -> str:
+        """How far p may be from the exact integral, in words.
+
+        Args:
+            curve: The match curve.
+            dtype: The dtype of the result, whose rounding counts too.
+        """
+        return "not certified"
+
     def values_per_pair(self, z1: Distribution, z2: Distribution) -> int:
         """How many numbers one intermediate result of `logit` holds for each pair: it sets the size of blocks.
 
@@ -143,6 +152,9 @@ class ClosedForm(Estimator):
         """The sup error of the expansion between and beyond all grid points, of the arithmetic, and of the rounding."""
         return closed_form_error(curve.bias.item(), dtype)
 
+    def describe_error(self, curve: MatchCurve, dtype: torch.dtype) -> str:
+        return f"at most {self.error_bound(curve, dtype):.1e} (certified)"
+
     def probability_matrix(self, z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
         if _are_points(z1, z2) or not _on_cpu(z1, z2):
             return super().probability_matrix(z1, z2, curve)
@@ -193,6 +205,9 @@ class MonteCarlo(Estimator):
     def logit(self, z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
         each = curve.sampled_logits(z1, z2, self.samples, self.generator).flatten(0, 1)
         return logsigmoid(each).logsumexp(0) - logsigmoid(-each).logsumexp(0)
+
+    def describe_error(self, curve: MatchCurve, dtype: torch.dtype) -> str:
+        return f"random, of {self.samples} samples per input; not certified"
 
     def values_per_pair(self, z1: Distribution, z2: Distribution) -> int:
         return self.samples**2 * super().values_per_pair(z1, z2)

@@ -87,6 +87,10 @@ class MatchModel(nn.Module, ABC):
         """
         return 0.0
 
+    def describe_error(self) -> str:
+        """How far p may be from the exact integral, in words."""
+        return "none: the match model is exact"
+
     def unit_variance(self) -> float:
         """The variance beside which that of an embedding is small or large."""
         return 1.0

@@ -34,6 +34,6 @@ def facts(evaluation: Evaluation) -> dict[str, str]:
         "Embedding": describe_model(evaluation.embeddings["clean"]),
         "Backbone": evaluation.embedder.architecture.backbone,
         "Match model": f"{model.kind} with {parameters}" if parameters else model.kind,
-        "Error of p": f"certified to be at most {model.error_bound():.5f}",
+        "Error of p": model.describe_error(),
         "Test seed": str(evaluation.seed),
     }
