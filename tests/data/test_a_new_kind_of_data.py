@@ -19,8 +19,7 @@ from hedged.data import Batch, Batches, BatchPlan, ClassSampler, DataSection, Da
 from hedged.data.config import checked
 from hedged.data.random import Purpose, keyed
 from hedged.errors import ConfigError
-from hedged.evaluation import Evaluation
-from hedged.evaluation.measure import measure
+from hedged.evaluation import Evaluation, measure
 from hedged.training import Config, Run, build_data, parse_config, train
 
 BINS = 12  # of a spectrum

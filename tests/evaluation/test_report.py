@@ -12,9 +12,7 @@ import pytest
 from PIL import Image
 
 from hedged.errors import RunError
-from hedged.evaluation import Evaluation
-from hedged.evaluation.headline import HeadlineRow, headline_rows
-from hedged.evaluation.report.page import write_report
+from hedged.evaluation import Evaluation, HeadlineRow, headline_rows, write_report
 
 from .conftest import Evaluate
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hedged.cli._output import print_table
 
 if TYPE_CHECKING:
-    from hedged.evaluation.measure import Results
+    from hedged.evaluation import Results
 
 UNCERTAINTY = "Mean uncertainty η"
 

@@ -48,7 +48,7 @@ def evaluate(
     identities. `--pairs` does only that, for the pairs you list, into RUN/metrics-pairs.json.
     """
     from hedged.cli._scores import print_scores
-    from hedged.evaluation.measure import measure
+    from hedged.evaluation import measure
     from hedged.training import Run
 
     opened = Run(run)

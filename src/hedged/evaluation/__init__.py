@@ -1,14 +1,13 @@
-"""What is measured of a model, and the report of it."""
+"""What is measured of a trained model, and the report of it.
 
-from hedged.evaluation.evaluation import CONDITIONS as CONDITIONS
-from hedged.evaluation.evaluation import GRID as GRID
-from hedged.evaluation.evaluation import Array as Array
-from hedged.evaluation.evaluation import Condition as Condition
-from hedged.evaluation.evaluation import Evaluation as Evaluation
-from hedged.evaluation.evaluation import match_scores as match_scores
-from hedged.evaluation.verification import EVEN_ODDS as EVEN_ODDS
-from hedged.evaluation.verification import Decisions as Decisions
-from hedged.evaluation.verification import choose_threshold as choose_threshold
-from hedged.evaluation.verification import decide as decide
-from hedged.evaluation.verification import decide_listed as decide_listed
-from hedged.evaluation.verification import some_or_all_pairs as some_or_all_pairs
+`measure` does what `hedged evaluate` does: it measures a run on a test set, decides on pairs, and writes metrics.json
+and, if wanted, the report. `Evaluation` is the measurements alone, of any `Embedder` on any `Dataset`; `decide` makes
+`Decisions` on its pairs, and `write_report` the page. Below them: `curves`, `headline` (the table), `reference` (the
+paper's numbers), `calibration_pairs`, `space` (the embedding space, to be drawn).
+
+The public names are listed in `__init__.pyi` and imported on first use: what draws is slow to import.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

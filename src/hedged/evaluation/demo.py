@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from hedged.errors import RunError
-from hedged.evaluation.measure import Results, measure
+from hedged.evaluation.results import Results, measure
 from hedged.training import Run, build_data, load_config, shipped_config, train
 
 logger = logging.getLogger("hedged")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hedged.evaluation import Decisions
 from hedged.evaluation.report.curves import draw_curve, finish_bins
 from hedged.evaluation.report.panel import Panel
 from hedged.evaluation.report.section import Chart, Note, Section
+from hedged.evaluation.verification import Decisions
 from hedged.metrics import (
     accepted_counts,
     average_precision,

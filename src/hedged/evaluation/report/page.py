@@ -13,7 +13,6 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hedged._files import write_text
-from hedged.evaluation import Decisions
 from hedged.evaluation.curves import CONSTANT_ETA, Curves
 from hedged.evaluation.evaluation import Evaluation
 from hedged.evaluation.headline import HeadlineRow, headline_rows
@@ -26,6 +25,7 @@ from hedged.evaluation.report.pairs import pairs_section
 from hedged.evaluation.report.section import Section
 from hedged.evaluation.report.settings import describe_model
 from hedged.evaluation.space import Space
+from hedged.evaluation.verification import Decisions
 from hedged.metrics import is_constant
 
 
