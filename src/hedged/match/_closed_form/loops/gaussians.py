@@ -1,4 +1,6 @@
-"""The inner loops of hedged.match._closed_form.elementwise for a CPU, compiled by numba on first use and kept on disk.
+"""Σ_j w_j E[exp(−c_j ‖v‖²)] and its gradients for Gaussians v: the compiled sum that all of the closed form shares.
+
+numba compiles these loops on first use and keeps them on disk.
 
 Pairs are worked on in strips that fit a core's first cache, and each strip has its own sums, so that results do not
 depend on how the strips are shared among threads. Loops run along the pairs of a strip, which the compiler turns

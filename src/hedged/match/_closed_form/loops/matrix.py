@@ -15,10 +15,12 @@ from hedged.match._closed_form.loops.limits import MATRIX_FAR, PlainCurve
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
-FAR = np.float32(MATRIX_FAR)  # log p below which Jensen's bound stands for p
-MARGIN = np.float32(1e-2)  # more than rounding makes of it
-GONE = np.float32(16)  # an exponent at which a term is next to nothing
-ROUNDING = 2.0**-22  # what terms may add and be left out, all together
+FAR_LOG_P = np.float32(MATRIX_FAR)  # log p below which Jensen's bound stands for p
+FAR_MARGIN = np.float32(1e-2)  # of log p, more than its rounding error
+NEGLIGIBLE_EXPONENT = np.float32(16)  # x where a term, exp(−x), is next to nothing
+NEGLIGIBLE_REST = 2.0**-22  # what the terms that are left out may add up to
+NEARLY_ALL = 7 / 8  # share of a strip: if more pairs need terms, it is quicker not to pick them out
+FEW, ALL = 0, 1  # which terms a pair needs: the first third, whose Gaussians are the widest, or all that count
 _ZERO, _ONE, _TWO = np.float32(0), np.float32(1), np.float32(2)
 _QUICK: Any = {"contract", "nsz", "arcp", "reassoc"}
 
@@ -32,13 +34,13 @@ class Strip(NamedTuple):
     along: Floats  # (STRIP,): Σ_d m_d² s_d
     trace: Floats  # (STRIP,): Σ_d s_d
     floor: Floats  # (STRIP,): Jensen's bound
-    kinds: NDArray[np.int32]  # (STRIP,): 0 for a pair that needs no terms, 1 for one that needs few, 2 for the others
+    needs: NDArray[np.int32]  # (STRIP,): 0 for a pair that needs no terms, else 1 + FEW or 1 + ALL
     buffer: Floats  # (STRIP,)
 
 
 @compiled(_QUICK)
 def _survey(mean: Floats, variance: Floats, means: Floats, variances: Floats, start: int, n: int, strip: Strip) -> None:
-    """Of one Gaussian and n of others, `(D, M)`, from `start` on: all that comes before Jensen's bound."""
+    """Distances and spreads of one Gaussian and n of the others, `(D, M)`, from `start` on."""
     length, along, trace = strip.length[:n], strip.along[:n], strip.trace[:n]
     length[:], along[:], trace[:] = _ZERO, _ZERO, _ZERO
     for d in range(len(mean)):
@@ -53,16 +55,16 @@ def _survey(mean: Floats, variance: Floats, means: Floats, variances: Floats, st
 
 
 @compiled(_QUICK)
-def _judge(n: int, b: Any, width: Any, strip: Strip) -> int:
-    """Write of what kind the pairs are, given that few terms are those below `width`; tell how many need any."""
-    length, along, trace, kinds = strip.length[:n], strip.along[:n], strip.trace[:n], strip.kinds[:n]
+def _classify(n: int, b: Any, width: Any, strip: Strip) -> int:
+    """Write which terms the pairs need, given that the first few are those below `width`; return how many need any."""
+    length, along, trace, needs = strip.length[:n], strip.along[:n], strip.trace[:n], strip.needs[:n]
     for i in range(n):
-        is_near = log_chernoff(length[i], along[i], b) > FAR
-        is_short = length[i] * width < GONE * (_ONE + _TWO * width * trace[i])
-        kinds[i] = np.int32(is_near) + np.int32(is_near and is_short)
+        is_near = log_chernoff(length[i], along[i], b) > FAR_LOG_P
+        is_short = length[i] * width < NEGLIGIBLE_EXPONENT * (_ONE + _TWO * width * trace[i])
+        needs[i] = np.int32(is_near) + np.int32(is_near and is_short)
     near = 0
     for i in range(n):
-        near += int(kinds[i] > 0)
+        near += int(needs[i] > 0)
     return near
 
 
@@ -86,9 +88,9 @@ def _add_far(
 
 
 class Pending(NamedTuple):
-    """Pairs of a row whose terms are yet to be added: of each kind, few terms or all, up to two strips."""
+    """Pairs of a row whose terms are yet to be added, in two groups, FEW and ALL, of up to two strips each."""
 
-    many: Ints  # (2,)
+    counts: Ints  # (2,): of pairs
     squares: Floats  # (2, D, n)
     spreads: Floats  # (2, D, n)
     floor: Floats  # (2, n)
@@ -97,47 +99,47 @@ class Pending(NamedTuple):
 
 @compiled()
 def _collect(n: int, strip: Strip, start: int, pending: Pending) -> None:
-    """Let the pairs of a strip wait that need terms."""
+    """Append the pairs of a strip that need terms to those that are pending."""
     near, every = np.empty(n + 1, np.int64), 0
     for i in range(n):
         near[every] = i
-        every += strip.kinds[i] > 0
+        every += strip.needs[i] > 0
     chosen = np.empty(every + 1, np.int64)
-    for kind in range(2):
-        count, begun = 0, pending.many[kind]
+    for need in (FEW, ALL):
+        count, begun = 0, pending.counts[need]
         for i in range(every):
             chosen[count] = near[i]
-            count += strip.kinds[near[i]] == kind + 1
+            count += strip.needs[near[i]] == need + 1
         for d in range(len(strip.squares)):
             for i in range(count):
-                pending.squares[kind, d, begun + i] = strip.squares[d, chosen[i]]
-                pending.spreads[kind, d, begun + i] = strip.spreads[d, chosen[i]]
+                pending.squares[need, d, begun + i] = strip.squares[d, chosen[i]]
+                pending.spreads[need, d, begun + i] = strip.spreads[d, chosen[i]]
         for i in range(count):
-            pending.floor[kind, begun + i] = strip.floor[chosen[i]]
-            pending.place[kind, begun + i] = start + chosen[i]
-        pending.many[kind] += count
+            pending.floor[need, begun + i] = strip.floor[chosen[i]]
+            pending.place[need, begun + i] = start + chosen[i]
+        pending.counts[need] += count
 
 
 @compiled()
-def _add_pending(kind: int, pending: Pending, terms: Floats, first: int, highest: Any, share: Any, out: Floats) -> None:
-    """Raise the pairs that wait from their floor to the sum of their first terms; of each, `share` counts."""
-    count, widths, weights = pending.many[kind], terms[0, :first], terms[1, :first]
+def _add_pending(need: int, pending: Pending, terms: Floats, first: int, highest: Any, share: Any, out: Floats) -> None:
+    """Raise pending pairs from their floor to the sum of their first terms; each counts by its `share`."""
+    count, widths, weights = pending.counts[need], terms[0, :first], terms[1, :first]
     value = np.empty(count, terms.dtype)
-    expected(0, -(-count // STRIP), pending.squares[kind], pending.spreads[kind], widths, weights, value)
+    expected(0, -(-count // STRIP), pending.squares[need], pending.spreads[need], widths, weights, value)
     for i in range(count):
-        rise = min(value[i], highest) - pending.floor[kind, i]
-        out[pending.place[kind, i]] += share * max(rise, _ZERO)
-    pending.many[kind] = 0
+        rise = min(value[i], highest) - pending.floor[need, i]
+        out[pending.place[need, i]] += share * max(rise, _ZERO)
+    pending.counts[need] = 0
 
 
 @compiled()
 def _add_strip(strip: Strip, terms: Floats, first: int, highest: Any, share: Any, out: Floats) -> None:
-    """The same for a strip that is near all but throughout, as it lies."""
+    """The same for a whole strip of which nearly all pairs need terms."""
     value = strip.buffer[: len(out)]
     expected(0, 1, strip.squares, strip.spreads, terms[0, :first], terms[1, :first], value)
     for i in range(len(out)):
         rise = min(value[i], highest) - strip.floor[i]
-        out[i] += share * (max(rise, _ZERO) if strip.kinds[i] > 0 else _ZERO)
+        out[i] += share * (max(rise, _ZERO) if strip.needs[i] > 0 else _ZERO)
 
 
 @compiled()
@@ -163,11 +165,11 @@ def _is_far(mean: Floats, variance: Floats, box: Floats, b: Any) -> bool:
         gap = max(box[0, d] - mean[d], mean[d] - box[1, d])
         square += gap * gap if gap > 0 else gap * 0
         widest = max(widest, variance[d] + box[2, d])
-    return bool(log_chernoff(square, square * widest, b) < FAR - MARGIN)
+    return bool(log_chernoff(square, square * widest, b) < FAR_LOG_P - FAR_MARGIN)
 
 
 @compiled()
-def _counting(spread: Floats, terms: Floats) -> int:
+def _terms_that_count(spread: Floats, terms: Floats) -> int:
     """How many terms count if s is at least this, `(D,)`: what all the others add is less than rounding does."""
     rest, many = 0.0, len(terms[0])
     while many > 0:
@@ -175,7 +177,7 @@ def _counting(spread: Floats, terms: Floats) -> int:
         for s in spread:
             volume *= 1 + 2 * terms[0, many - 1] * s
         rest += abs(terms[1, many - 1]) / math.sqrt(volume)
-        if rest > ROUNDING:
+        if rest > NEGLIGIBLE_REST:
             break
         many -= 1
     return many
@@ -212,36 +214,36 @@ def probabilities(
     the result: the nearer the items of a strip are to each other, the more is passed over. `terms` are widths, rising,
     and weights, `(2, J)`; `curve` is in their dtype; `ends` are the least and the greatest p.
     """
-    dim, size, kind = means.shape[1], means.shape[2], terms.dtype
-    few = terms.shape[1] // 3
-    share = np.full(1, 1 / (mean.shape[1] * len(means)), kind)[0]
-    boxes, least, line = _boxes(means, variances), _least(variances), np.empty(size, kind)
+    dim, size, dtype = means.shape[1], means.shape[2], terms.dtype
+    few = terms.shape[1] // 3  # see FEW
+    share = np.full(1, 1 / (mean.shape[1] * len(means)), dtype)[0]
+    boxes, least, row_sums = _boxes(means, variances), _least(variances), np.empty(size, dtype)
     strip = Strip(
-        np.empty((dim, STRIP), kind),
-        np.empty((dim, STRIP), kind),
-        np.empty(STRIP, kind),
-        np.empty(STRIP, kind),
-        np.empty(STRIP, kind),
-        np.empty(STRIP, kind),
+        np.empty((dim, STRIP), dtype),
+        np.empty((dim, STRIP), dtype),
+        np.empty(STRIP, dtype),
+        np.empty(STRIP, dtype),
+        np.empty(STRIP, dtype),
+        np.empty(STRIP, dtype),
         np.empty(STRIP, np.int32),
-        np.empty(STRIP, kind),
+        np.empty(STRIP, dtype),
     )
     pending = Pending(
         np.zeros(2, np.int64),
-        np.empty((2, dim, 2 * STRIP), kind),
-        np.empty((2, dim, 2 * STRIP), kind),
-        np.empty((2, 2 * STRIP), kind),
+        np.empty((2, dim, 2 * STRIP), dtype),
+        np.empty((2, dim, 2 * STRIP), dtype),
+        np.empty((2, 2 * STRIP), dtype),
         np.empty((2, 2 * STRIP), np.int64),
     )
     for row in range(first, last):
-        line[:] = _ZERO
+        row_sums[:] = _ZERO
         for one in range(mean.shape[1]):
             mu, var = mean[row, one], variance[row, one]
-            counting = _counting(var + least, terms)
+            counting = _terms_that_count(var + least, terms)
             for other in range(len(means)):
                 for start in range(0, size, STRIP):
                     n = min(STRIP, size - start)
-                    here = line[start : start + n]
+                    here = row_sums[start : start + n]
                     if _is_far(mu, var, boxes[start // STRIP, other], curve.bias):
                         _add_far(mu, var, means[other], variances[other], start, curve.bias, share, here)
                         continue
@@ -251,16 +253,16 @@ def probabilities(
                     floors(curve, strip.buffer[:n], strip.floor[:n])
                     for i in range(n):
                         here[i] += share * strip.floor[i]
-                    near = _judge(n, curve.bias, terms[0, few], strip)
-                    if 8 * near > 7 * n:
+                    near = _classify(n, curve.bias, terms[0, few], strip)
+                    if near > NEARLY_ALL * n:
                         _add_strip(strip, terms, counting, curve.at_zero, share, here)
                         continue
                     _collect(n, strip, start, pending)
-                    if pending.many[0] >= STRIP:
-                        _add_pending(0, pending, terms, min(few, counting), curve.at_zero, share, line)
-                    if pending.many[1] >= STRIP:
-                        _add_pending(1, pending, terms, counting, curve.at_zero, share, line)
-            _add_pending(0, pending, terms, min(few, counting), curve.at_zero, share, line)
-            _add_pending(1, pending, terms, counting, curve.at_zero, share, line)
+                    if pending.counts[FEW] >= STRIP:
+                        _add_pending(FEW, pending, terms, min(few, counting), curve.at_zero, share, row_sums)
+                    if pending.counts[ALL] >= STRIP:
+                        _add_pending(ALL, pending, terms, counting, curve.at_zero, share, row_sums)
+            _add_pending(FEW, pending, terms, min(few, counting), curve.at_zero, share, row_sums)
+            _add_pending(ALL, pending, terms, counting, curve.at_zero, share, row_sums)
         for i in range(size):
-            out[row, places[i]] = min(max(line[i], ends[0]), ends[1])
+            out[row, places[i]] = min(max(row_sums[i], ends[0]), ends[1])
