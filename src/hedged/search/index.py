@@ -233,7 +233,7 @@ def rank(probes: Distribution, header: Header, found: Candidates, k: int) -> Ran
     import torch
 
     chosen = found.chosen
-    if header.components * probes.parts()[0].shape[-2] > 1:
+    if header.components * probes.n_components > 1:
         chosen = without_repeats(chosen)
     items = header.unpack(found.packed)
     logits = header.match_model.chosen_logits(probes, items, torch.from_numpy(np.array(chosen))).numpy()

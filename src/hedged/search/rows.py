@@ -143,7 +143,7 @@ class Header:
         ('point', 3, 'curve', 2.0)
         """
         match = match_model.describe()
-        return cls(fingerprint, z.kind, z.dim, z.parts()[0].shape[-2], z.pack().shape[-1], match)
+        return cls(fingerprint, z.kind, z.dim, z.n_components, z.pack().shape[-1], match)
 
     @classmethod
     def restore(cls, described: Mapping[str, Any]) -> Header:
@@ -217,11 +217,10 @@ class Header:
             fingerprint: Of the model that made them.
         """
         self.check_model(fingerprint)
-        components = z.parts()[0].shape[-2]
-        if not self.fits(z) or components != self.components:
+        if not self.fits(z) or z.n_components != self.components:
             raise ShapeError(
                 f"this store takes lists of {self.kind} embeddings in {self.dim} dimensions with {self.components} "
-                f"component(s), got {z!r} with {components}"
+                f"component(s), got {z!r} with {z.n_components}"
             )
 
 
