@@ -17,6 +17,7 @@ import torch
 from tiny import tiny_config
 
 from hedged.errors import RunError
+from hedged.evaluation.reference import Measure
 from hedged.paper import workers
 from hedged.paper.shelf import Need, Shelf
 from hedged.paper.workers import fill, together
@@ -55,7 +56,7 @@ def test_a_model_is_trained_and_measured_once(tmp_path: Path) -> None:
     assert {cell["metric"] for cell in cells} == {
         "verification_ap", "knn_accuracy", "ap_correlation", "knn_correlation"
     }  # fmt: skip
-    assert shelf.value(need.config, "seen", "knn_accuracy", "clean", "clean", "majority") == next(
+    assert shelf.value(need.config, "seen", Measure("knn_accuracy", "clean", "clean", "majority")) == next(
         cell["measured"]
         for cell in cells
         if (cell["metric"], cell["gallery"], cell["probe"], cell.get("vote"))

@@ -9,7 +9,7 @@ import pytest
 from paper.pretended import write_table
 
 from hedged.errors import ConfigError, RunError
-from hedged.evaluation.reference import TABLES, PaperCell
+from hedged.evaluation.reference import TABLES, Measure, PaperCell
 from hedged.paper.catalogue import exhibit
 from hedged.paper.page import load_cells
 from hedged.paper.recipe import recipe
@@ -51,9 +51,9 @@ def test_a_cell_is_the_mean_over_seeds(filled: Shelf, tmp_path: Path) -> None:
 
 def test_a_cell_that_was_not_measured_is_missed_in_words(filled: Shelf) -> None:
     config = recipe(2, 2, "mog-1")
-    assert filled.value(config, "seen", "verification_ap", "clean", "clean") == 0.1
+    assert filled.value(config, "seen", Measure("verification_ap", "clean", "clean")) == 0.1
     with pytest.raises(RunError, match=r"measured-seen\.json has no knn_accuracy clean corrupt majority: remove it"):
-        filled.cell(config, "seen", "knn_accuracy", "clean", "corrupt", "majority")
+        filled.cell(config, "seen", Measure("knn_accuracy", "clean", "corrupt", "majority"))
 
 
 def test_only_names_cells_or_is_refused() -> None:

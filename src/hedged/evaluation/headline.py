@@ -10,7 +10,7 @@ from hedged.data import PaperTask
 from hedged.distributions import Distribution
 from hedged.evaluation.curves import Curves
 from hedged.evaluation.evaluation import CONDITIONS, GRID, Condition, Evaluation
-from hedged.evaluation.reference import Metric, find_cell
+from hedged.evaluation.reference import Measure, Metric, find_cell
 from hedged.evaluation.verification import Decisions
 from hedged.metrics import Vote
 
@@ -90,7 +90,7 @@ def _rows(evaluation: Evaluation, curves: Curves) -> Iterator[HeadlineRow]:
     def paper(metric: Metric, gallery: Condition, probe: Condition, vote: Vote | None = None) -> float | None:
         if task is None:
             return None
-        cell = find_cell(task.digits, z.dim, model, metric, gallery, probe, vote)
+        cell = find_cell(task.digits, z.dim, model, Measure(metric, gallery, probe, vote))
         return cell.paper if cell else None
 
     for c in CONDITIONS:

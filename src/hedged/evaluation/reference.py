@@ -23,6 +23,27 @@ TableName = Literal[
 
 @final
 @dataclass(frozen=True)
+class Measure:
+    """What one number of a table measures.
+
+    Args:
+        metric: What is measured.
+        gallery: The condition of the images that are searched, or of the first of each pair.
+        probe: The condition of those that are searched for, or of the second.
+        vote: How neighbours vote; None where they do not.
+    """
+
+    metric: Metric
+    gallery: Condition
+    probe: Condition
+    vote: Vote | None = None
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.metric, self.gallery, self.probe, self.vote)))
+
+
+@final
+@dataclass(frozen=True)
 class PaperCell:
     """One number of a table, `paper`, and what it measures.
 
@@ -30,11 +51,11 @@ class PaperCell:
         digits: N, the digits of an image.
         dim: D, the dimensions of the embedding.
         model: "point", "mog-1" or "mog-2".
-        metric: What is measured.
-        gallery: The condition of the images that are searched, or of the first of each pair.
-        probe: The condition of those that are searched for, or of the second.
+        metric: As for `Measure`.
+        gallery: As for `Measure`.
+        probe: As for `Measure`.
         paper: The number.
-        vote: How neighbours vote; None where they do not.
+        vote: As for `Measure`.
         beta: β, where the table varies it; None elsewhere, where it is 10⁻⁴.
 
     >>> PaperCell(2, 2, "mog-1", "verification_ap", "clean", "clean", 0.989).as_json()
@@ -51,6 +72,11 @@ class PaperCell:
     paper: float
     vote: Vote | None = None
     beta: float | None = None
+
+    @property
+    def measure(self) -> Measure:
+        """What the number measures."""
+        return Measure(self.metric, self.gallery, self.probe, self.vote)
 
     def as_json(self) -> dict[str, int | float | str]:
         """The cell as `results/paper/<name>.json` spells it: what does not apply is left out."""
@@ -156,36 +182,21 @@ TABLES: Mapping[TableName, tuple[PaperCell, ...]] = MappingProxyType(
 )
 
 
-def find_cell(
-    digits: int,
-    dim: int,
-    model: Model,
-    metric: Metric,
-    gallery: Condition,
-    probe: Condition,
-    vote: Vote | None = None,
-    beta: float | None = None,
-) -> PaperCell | None:
+def find_cell(digits: int, dim: int, model: Model, measure: Measure, beta: float | None = None) -> PaperCell | None:
     """The paper's cell of this measurement, or None if it reports none.
 
     Args:
-        digits: As for `PaperCell`, as are the others.
-        dim: D.
-        model: The model.
-        metric: What is measured.
-        gallery: The condition of the gallery.
-        probe: The condition of the probes.
-        vote: How neighbours vote.
-        beta: β.
+        digits: As for `PaperCell`.
+        dim: As for `PaperCell`.
+        model: As for `PaperCell`.
+        measure: What is measured.
+        beta: As for `PaperCell`.
 
-    >>> find_cell(2, 2, "mog-1", "knn_accuracy", gallery="corrupt", probe="clean", vote="majority").paper
+    >>> find_cell(2, 2, "mog-1", Measure("knn_accuracy", gallery="corrupt", probe="clean", vote="majority")).paper
     0.76
-    >>> find_cell(2, 1, "mog-1", "verification_ap", gallery="clean", probe="clean") is None
+    >>> find_cell(2, 1, "mog-1", Measure("verification_ap", gallery="clean", probe="clean")) is None
     True
     """
-    wanted = (digits, dim, model, metric, gallery, probe, vote, beta)
-    return next((cell for cells in TABLES.values() for cell in cells if _measurement(cell) == wanted), None)
-
-
-def _measurement(cell: PaperCell) -> tuple[object, ...]:
-    return cell.digits, cell.dim, cell.model, cell.metric, cell.gallery, cell.probe, cell.vote, cell.beta
+    wanted = (digits, dim, model, measure, beta)
+    every = (cell for cells in TABLES.values() for cell in cells)
+    return next((c for c in every if (c.digits, c.dim, c.model, c.measure, c.beta) == wanted), None)

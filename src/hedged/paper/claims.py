@@ -16,9 +16,9 @@ from hedged._files import write_json
 from hedged.data.ndigit.splits import TestSet
 from hedged.errors import ConfigError
 from hedged.evaluation import CONDITIONS, GRID, Condition
-from hedged.evaluation.reference import BLOCKS, Metric, Model
+from hedged.evaluation.reference import BLOCKS, Measure, Model
 from hedged.evaluation.space import Space
-from hedged.metrics import Vote, axis_alignment, uncertainty_auroc
+from hedged.metrics import axis_alignment, uncertainty_auroc
 from hedged.paper import centroids, kl_ellipsoids, number_line, soft_contrastive
 from hedged.paper.exhibits import Exhibit, Only
 from hedged.paper.measurements import VOTES
@@ -53,23 +53,21 @@ def _configs(model: Model) -> list[Config]:
     return [recipe(digits, dim, model, seed) for digits, dim in BLOCKS for seed in range(SEEDS)]
 
 
-def _mean(
-    shelf: Shelf, model: Model, metric: Metric, gallery: Condition, probe: Condition, vote: Vote | None = None
-) -> float:
+def _mean(shelf: Shelf, model: Model, measure: Measure) -> float:
     """The mean over these of one number, on seen classes."""
-    return fmean(shelf.value(config, "seen", metric, gallery, probe, vote) for config in _configs(model))
+    return fmean(shelf.value(config, "seen", measure) for config in _configs(model))
 
 
 # Accuracy
 
 
 def _hedging_helps_most_when_corrupt(shelf: Shelf) -> Claim:
-    def gain(metric: Metric, gallery: Condition, probe: Condition, vote: Vote | None = None) -> float:
-        hedged, point = (_mean(shelf, model, metric, gallery, probe, vote) for model in ("mog-1", "point"))
+    def gain(measure: Measure) -> float:
+        hedged, point = (_mean(shelf, model, measure) for model in ("mog-1", "point"))
         return hedged - point
 
-    ap = [gain("verification_ap", c, c) for c in CONDITIONS]
-    knn = [gain("knn_accuracy", c, "clean", "majority") for c in CONDITIONS]
+    ap = [gain(Measure("verification_ap", c, c)) for c in CONDITIONS]
+    knn = [gain(Measure("knn_accuracy", c, "clean", "majority")) for c in CONDITIONS]
     return Claim(
         "Hedged beats point, most on corrupt inputs",
         ap[1] > max(ap[0], 0) and knn[1] > max(knn[0], 0),
@@ -103,15 +101,15 @@ def _many_dimensions() -> dict[Model, Config]:
 def _many_dimensions_are_enough(shelf: Shelf) -> Claim:
     evidence, all_high = [], True
     for model, config in _many_dimensions().items():
-        ap = shelf.value(config, "seen", "verification_ap", "clean", "clean")
-        knn = shelf.value(config, "seen", "knn_accuracy", "clean", "clean", "majority")
+        ap = shelf.value(config, "seen", Measure("verification_ap", "clean", "clean"))
+        knn = shelf.value(config, "seen", Measure("knn_accuracy", "clean", "clean", "majority"))
         all_high &= min(ap, knn) > 0.95
         evidence.append(f"{model}: AP {ap:.3f}, KNN {knn:.3f}")
     return Claim(f"With more dimensions (D = {MANY}) all methods come near perfection", all_high, "; ".join(evidence))
 
 
 def _plurality_is_milder(shelf: Shelf) -> Claim:
-    pairs = [[_mean(shelf, "mog-1", "knn_accuracy", c, "clean", vote) for vote in VOTES] for c in CONDITIONS]
+    pairs = [[_mean(shelf, "mog-1", Measure("knn_accuracy", c, "clean", vote)) for vote in VOTES] for c in CONDITIONS]
     shares = "; ".join(f"{strict:.3f} by majority, {mild:.3f} by plurality" for strict, mild in pairs)
     return Claim(
         "Plurality identifies more than a majority does",
@@ -121,7 +119,7 @@ def _plurality_is_milder(shelf: Shelf) -> Claim:
 
 
 def _corrupt_probes_are_hardest(shelf: Shelf) -> Claim:
-    clean, probe, gallery = (_mean(shelf, "mog-1", "knn_accuracy", *grid, "plurality") for grid in GRID)
+    clean, probe, gallery = (_mean(shelf, "mog-1", Measure("knn_accuracy", *grid, "plurality")) for grid in GRID)
     return Claim(
         "A corrupt probe is harder than a corrupt gallery",
         probe < gallery,
@@ -145,8 +143,8 @@ def _eta_tells_corrupt(shelf: Shelf) -> Claim:
 
 def _eta_tells_within_clean(shelf: Shelf) -> Claim:
     models = _configs("mog-1")
-    ap = [shelf.value(c, "seen", "ap_correlation", "clean", "clean") for c in models]
-    knn = [shelf.value(c, "seen", "knn_correlation", "clean", "clean", "majority") for c in models]
+    ap = [shelf.value(c, "seen", Measure("ap_correlation", "clean", "clean")) for c in models]
+    knn = [shelf.value(c, "seen", Measure("knn_correlation", "clean", "clean", "majority")) for c in models]
     return Claim(
         "η tells of errors within clean images alone",
         min(ap) > 0.3 and min(knn) > 0.3,
@@ -159,7 +157,9 @@ def _distance_is_a_poor_proxy(shelf: Shelf) -> Claim:
         asides = [shelf.measured(config, "seen")["asides"] for config in _configs("point")]
         return fmean(aside["distance_knn_correlation"][f"{gallery}/{probe}"] for aside in asides)
 
-    pairs = [(by_distance(*grid), _mean(shelf, "mog-1", "knn_correlation", *grid, "plurality")) for grid in GRID]
+    pairs = [
+        (by_distance(*grid), _mean(shelf, "mog-1", Measure("knn_correlation", *grid, "plurality"))) for grid in GRID
+    ]
     correlations = "; ".join(f"{d:.2f} against {e:.2f}" for d, e in pairs)
     return Claim(
         "The distance to the nearest neighbour is a poor proxy of uncertainty for point embeddings (plurality)",
@@ -186,7 +186,7 @@ def _novelty_matters_less(shelf: Shelf) -> Claim:
 
 
 def _eta_tells_most_of_corrupt_probes(shelf: Shelf) -> Claim:
-    clean, probe, gallery = (_mean(shelf, "mog-1", "knn_correlation", *grid, "plurality") for grid in GRID)
+    clean, probe, gallery = (_mean(shelf, "mog-1", Measure("knn_correlation", *grid, "plurality")) for grid in GRID)
     return Claim(
         "η tells most of the hardest task, corrupt probes",
         probe > max(clean, gallery),

@@ -15,9 +15,8 @@ from hedged._files import write_json
 from hedged.data import Dataset, Splits
 from hedged.data.ndigit.splits import Split, TestSet
 from hedged.errors import RunError
-from hedged.evaluation import Condition, Evaluation
-from hedged.evaluation.reference import Metric
-from hedged.metrics import Vote
+from hedged.evaluation import Evaluation
+from hedged.evaluation.reference import Measure
 from hedged.models import Embedder
 from hedged.paper.measurements import VERSION, Cell, measure, measure_sampled
 from hedged.paper.pet_measurements import measure_pets
@@ -87,35 +86,30 @@ class Shelf:
         content: dict[str, Any] = json.loads(self._file(config, test).read_text(encoding="utf-8"))
         return content
 
-    def cell(
-        self,
-        config: Config,
-        test: Measured,
-        metric: Metric,
-        gallery: Condition,
-        probe: Condition,
-        vote: Vote | None = None,
-    ) -> Cell:
-        """The cell of that name."""
-        wanted = {"metric": metric, "gallery": gallery, "probe": probe, "vote": vote}
+    def cell(self, config: Config, test: Measured, measure: Measure) -> Cell:
+        """What was found of one model, as a cell of a table.
+
+        Args:
+            config: The config of the model.
+            test: The test set.
+            measure: What was measured.
+        """
+        wanted = asdict(measure)
         cells: list[Cell] = self.measured(config, test)["cells"]
         for cell in cells:
             if wanted == {key: cell.get(key) for key in wanted}:
                 return cell
-        name = " ".join(filter(None, wanted.values()))
-        raise RunError(f"{self._file(config, test)} has no {name}: remove it, and it is measured again")
+        raise RunError(f"{self._file(config, test)} has no {measure}: remove it, and it is measured again")
 
-    def value(
-        self,
-        config: Config,
-        test: Measured,
-        metric: Metric,
-        gallery: Condition,
-        probe: Condition,
-        vote: Vote | None = None,
-    ) -> float:
-        """The number of that cell."""
-        return float(self.cell(config, test, metric, gallery, probe, vote)["measured"])
+    def value(self, config: Config, test: Measured, measure: Measure) -> float:
+        """The number in a cell.
+
+        Args:
+            config: As for `cell`.
+            test: As for `cell`.
+            measure: As for `cell`.
+        """
+        return float(self.cell(config, test, measure)["measured"])
 
     def embedder(self, config: Config) -> Embedder:
         return _load(self.place(config))

@@ -66,8 +66,8 @@ def _hard(margin: float) -> Config:
     return recipe(2, 2, "point", loss__kind="contrastive", loss__margin=margin)
 
 
-def _value(shelf: Shelf, config: Config, measure: PaperCell) -> float:
-    return shelf.value(config, "seen", measure.metric, measure.gallery, measure.probe, measure.vote)
+def _value(shelf: Shelf, config: Config, cell: PaperCell) -> float:
+    return shelf.value(config, "seen", cell.measure)
 
 
 def _cell(shelf: Shelf, config: Config, measure: PaperCell) -> Cell:

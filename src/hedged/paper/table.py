@@ -188,7 +188,7 @@ def _named(series: Series, test: Measured, wanted: PaperCell) -> Cell:
 
 def _measured(shelf: Shelf, series: Series, test: Measured, wanted: PaperCell) -> Cell:
     configs = series.configs(wanted)
-    found = [shelf.cell(c, test, wanted.metric, wanted.gallery, wanted.probe, wanted.vote) for c in configs]
+    found = [shelf.cell(config, test, wanted.measure) for config in configs]
     values = [cell["measured"] for cell in found]
     repeats = {key: value for key, value in found[0].items() if key in ("estimator", "repeats")}
     if repeats:
