@@ -58,18 +58,19 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog="`hedged VERB --help` explains a verb, with examples. Start with `hedged demo`.")
+@app.callback(epilog="`hedged COMMAND --help` explains a command, with examples. Start with `hedged demo`.")
 def hedged(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", envvar="HEDGED_DEBUG", help="If a verb fails, show the traceback as well.")
+        bool, typer.Option("--debug", envvar="HEDGED_DEBUG", help="If a command fails, show the traceback as well.")
     ] = False,
 ) -> None:
     """Embeddings that know what they don't know.
 
-    Each image becomes a distribution, two images get a match probability, and one image gets an uncertainty.
+    Each input, an image or a vector of another model, becomes a distribution. Two inputs get a match probability, and
+    each gets an uncertainty.
     """
     log_to_stderr()
 

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 Images = Annotated[
     list[Path],
     typer.Argument(
-        metavar="IMAGES",
-        help="Image files, or folders of them (searched whole); for a model of vectors, .npy, .npz or .parquet.",
+        metavar="INPUTS",
+        help="Image files, or folders (searched recursively). For a model of vectors: .npy, .npz or .parquet files.",
     ),
 ]
 SkipBroken = Annotated[
-    bool, typer.Option("--skip-broken", help="Name files that cannot be decoded, and go on with the others.")
+    bool, typer.Option("--skip-broken", help="List files that cannot be decoded, and continue with the others.")
 ]
 CHUNK = 256  # inputs that are embedded, and stored or searched for, at a time
 ONE = re.compile(r"(.+\.(?:npy|npz|parquet)):(\d+)", re.IGNORECASE)

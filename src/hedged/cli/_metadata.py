@@ -26,10 +26,12 @@ def read_metadata(path: Path) -> dict[str, Described]:
 
     records = read_records(path)
     if not records or any("id" not in record for record in records):
-        raise DataError(f"{path} needs a column `id`, the paths of the images as they are given on the command line")
+        raise DataError(
+            f"{path} needs a column `id`, the inputs as they are given on the command line: paths, or FILE:ROW"
+        )
     described = {str(record["id"]): _described(record) for record in records}
     if len(described) < len(records):
-        raise DataError(f"{path} names an image twice: ids must differ within a table")
+        raise DataError(f"{path} names an input twice: ids must differ within a table")
     return described
 
 

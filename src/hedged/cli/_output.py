@@ -14,7 +14,7 @@ import typer
 
 from hedged.errors import RunError
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs, and nothing else, on standard output.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
 
 LOGGER = logging.getLogger("hedged")
@@ -27,7 +27,7 @@ def log_to_stderr() -> None:
 
 
 def examples(*lines: str) -> str:
-    """Examples for the end of a help page, kept line by line: a paragraph that starts with a backspace is."""
+    """Examples for the end of a help page; Click keeps line breaks in a paragraph that starts with a backspace."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 

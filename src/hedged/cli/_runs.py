@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from hedged.models import Embedder
 
 RunFolder = Annotated[
-    Path, typer.Argument(metavar="RUN", help="A folder that `hedged train` or `hedged demo` has filled.")
+    Path, typer.Argument(metavar="RUN", help="A run folder, written by `hedged train` or `hedged demo`.")
 ]
 Model = Annotated[
     Path,
-    typer.Argument(metavar="RUN", help="A folder with a trained model, or one that ships, such as hedged:ndigit-2d."),
+    typer.Argument(metavar="RUN", help="A folder with a trained model, or a built-in model such as hedged:ndigit-2d."),
 ]
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hedged.search import Store, Where
 
 StoreName = Annotated[
-    str, typer.Argument(metavar="STORE", help="A file of embeddings, or the address of one on a server: postgresql://…")
+    str, typer.Argument(metavar="STORE", help="A store: a file, or an address on a server, postgresql://…")
 ]
 Wheres = Annotated[
     list[str],
@@ -19,11 +19,13 @@ Wheres = Annotated[
 ]
 CandidateCount = Annotated[
     int | None,
-    typer.Option("--candidates", min=1, metavar="N", help="Rows that the first stage hands on. [1000, or 10 × K]"),
+    typer.Option(
+        "--candidates", min=1, metavar="N", help="Rows that the first stage passes on to be ranked. [1000, or 10 × K]"
+    ),
 ]
 EfSearch = Annotated[
     int | None,
-    typer.Option("--ef-search", min=1, metavar="N", help="How far a graph looks around, if there is one. [200]"),
+    typer.Option("--ef-search", min=1, metavar="N", help="Search width of an HNSW graph, if the store has one. [200]"),
 ]
 
 

@@ -25,24 +25,27 @@ def bench(
     group: Annotated[
         str,
         typer.Argument(
-            metavar="[GROUP]", help="matching, million, search, training, images, recipe, or all of them; or decisions."
+            metavar="[GROUP]", help="matching, million, search, training, images, recipe or all; or decisions."
         ),
     ] = "all",
-    quick: Annotated[bool, typer.Option("--quick", help="Under two minutes: no training and no million rows.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Under two minutes: skip training and the million rows.")
+    ] = False,
     as_json: Json = False,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Also write table, numbers and growth curves to DIR.")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Also write the table, numbers and growth curves to DIR."),
     ] = None,
     run: Annotated[
         Path | None,
-        typer.Option("--run", metavar="RUN", help="For decisions: measure on the photos of this run, not on digits."),
+        typer.Option("--run", metavar="RUN", help="For decisions: use the photos of this run instead of digits."),
     ] = None,
 ) -> None:
-    """Measure how fast this is, as ratios to the straightforward ways of computing, side by side.
+    """Measure speed and memory against straightforward implementations.
 
-    Each line says what was measured, what was asked of it, and whether that holds here. Measure on a machine that
-    does nothing else. `decisions` measures no speed but calibration, false-match rates and abstention on identities
-    that were not calibrated on, and is not part of all.
+    Each line shows a ratio of two measurements taken in turns, the target, and whether it holds. Run it on an otherwise
+    idle machine. `decisions` measures calibration, false-match rates and abstention instead, on identities that were
+    not calibrated on; it is not part of `all`.
     """
     from hedged.bench.run import rows, write
     from hedged.cli._output import LOGGER

@@ -33,38 +33,39 @@ def calibrate(
     run: RunFolder,
     pairs: PairsFile = None,
     images: PairsImages = None,
-    corrupt: Annotated[
-        bool, typer.Option("--corrupt", help="Of the run's own images, take the corrupt twins.")
-    ] = False,
+    corrupt: Annotated[bool, typer.Option("--corrupt", help="Use the corrupt twins of the run's own data.")] = False,
     false_match_rate: Annotated[
         float | None,
-        typer.Option("--false-match-rate", help="Accept at most this share of non-matches: 0.01."),
+        typer.Option("--false-match-rate", help="Accept at most this share of non-matches. [0.01]"),
     ] = None,
     abstain_rate: Annotated[
-        float | None, typer.Option("--abstain-rate", help=f"Share of pairs to leave undecided: {ABSTAIN_RATE:g}.")
+        float | None, typer.Option("--abstain-rate", help=f"Share of pairs to leave undecided. [{ABSTAIN_RATE:g}]")
     ] = None,
     costs: Annotated[
         str | None,
         typer.Option(
-            "--costs", metavar="A,B,C", help="Instead: what a false match, a false non-match and abstaining cost."
+            "--costs",
+            metavar="A,B,C",
+            help="Instead of rates: what a false match, a false non-match and abstaining cost.",
         ),
     ] = None,
     base_rate: Annotated[
-        float, typer.Option("--base-rate", help="Share of pairs that match where it will be used.")
+        float, typer.Option("--base-rate", help="Expected share of pairs that match, where the model will be used.")
     ] = 0.5,
     json: Json = False,
 ) -> None:
     """Calibrate match probabilities and choose decision thresholds.
 
-    Learns from labelled pairs how log-odds turn into probabilities (by a temperature or any rising function, whichever
-    does better on identities held out in turn), the threshold for a false-match rate, and when to abstain. Writes
-    RUN/calibration.json, which `evaluate`, `match`, `search` and `identify` then use, and RUN/reliability.png.
+    Fits a calibrator to labelled pairs (temperature or isotonic, whichever does better in cross-validation over
+    identities), finds the threshold for a false-match rate, and decides when to abstain. The pairs are those of FILE,
+    or else of the run's validation data. Writes RUN/calibration.json, which `evaluate`, `match`, `search` and
+    `identify` then use, and RUN/reliability.png.
     """
     from hedged.decisions import calibrate as find
     from hedged.training import Run
 
     if pairs and corrupt:
-        raise ConfigError("--corrupt is for the run's own images and --pairs for others: give one of them")
+        raise ConfigError("--corrupt is for the run's own data and --pairs for others: give one of them")
     aims = _aims(false_match_rate, abstain_rate, costs, base_rate)
     opened = Run(run)
     source = _source(opened, pairs, images, corrupt)

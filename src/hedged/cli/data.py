@@ -38,18 +38,18 @@ def data() -> None:
 
 @app.command("ndigit", epilog=EXAMPLES)
 def ndigit(
-    digits: Annotated[int, typer.Option("--digits", metavar="N", help="Digits of an image.")] = 2,
+    digits: Annotated[int, typer.Option("--digits", metavar="N", help="Digits per image.")] = 2,
     split: Annotated[
         SplitBy, typer.Option("--split", help="Test on new digits of the same numbers, or on new numbers too.")
     ] = SplitBy.INSTANCE,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of all choices.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.")] = 0,
     holdout: Annotated[
         float, typer.Option("--holdout", metavar="SHARE", help="Share of the training digits kept for validation.")
     ] = 0.0,
     offline: Annotated[bool, typer.Option("--offline", help="Use scikit-learn's digits instead of MNIST.")] = False,
     index: Annotated[
         Path | None,
-        typer.Option("--index", metavar="F.npz", help="Inspect an index file of google/n-digit-mnist; builds nothing."),
+        typer.Option("--index", metavar="F.npz", help="Inspect an index file of google/n-digit-mnist instead."),
     ] = None,
     part: Annotated[
         str | None, typer.Option("--part", metavar="NAME", help="Part for --out and --preview. [the first listed]")
@@ -64,9 +64,9 @@ def ndigit(
 ) -> None:
     """Build N-digit MNIST, or inspect an index file of it.
 
-    Images are N digits side by side; their class is the number they read. Prints the parts there are: train, validation
-    if there is a --holdout, and the test sets: instance, or seen, unseen and all. MNIST is found in the cache, else
-    fetched; HEDGED_CACHE names another place for it.
+    An image is N digits side by side; its class is the number they form. Prints the parts of the data set: train,
+    validation (with --holdout), and the test sets: instance, or seen, unseen and all. MNIST is read from the cache, or
+    downloaded to it; HEDGED_CACHE sets another folder for the cache.
     """
     from hedged.cli._preview import write_preview
     from hedged.data import write_index

@@ -22,11 +22,11 @@ def demo(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Train, measure and report a small model.
+    """Train and evaluate a small model, and write a report.
 
-    A hedged embedding, a Gaussian in two dimensions, is learnt from scratch on 2-digit MNIST in a few minutes, measured
-    on clean and corrupt images beside the paper's numbers, and shown in DIR/report.html; the numbers are in
-    DIR/metrics.json. Run again, it resumes where it was stopped, or measures the finished run once more.
+    Trains a hedged embedding of 2-digit MNIST, a Gaussian in two dimensions, from scratch in a few minutes; evaluates
+    it on clean and corrupt images beside the paper's numbers; writes DIR/metrics.json and DIR/report.html. An
+    interrupted demo resumes from its last checkpoint; a finished one is evaluated again.
     """
     from hedged.cli._scores import print_scores
     from hedged.evaluation.demo import run_demo

@@ -28,12 +28,12 @@ def embed(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Embed images, or vectors, into a file.
+    """Embed images or vectors, and write the embeddings to a file.
 
-    F holds `ids` (the paths; for vectors FILE:ROW, or the ids in their file), `means` and `variances` (rows of D
-    numbers; of C × D for a mixture of C Gaussians) and `uncertainty` (η), in the order given, folders in the order of
-    their paths; also `kind`, `match_model` and its settings, such as `scale` and `bias` of a match curve. A .parquet
-    file needs the extra: pip install 'hedged[parquet]'.
+    F holds `ids` (paths; for vectors FILE:ROW, or the ids in their file), `means` and `variances` (D numbers per row; C
+    × D for a mixture of C Gaussians) and `uncertainty` (η), in the order given, the images of a folder sorted by path;
+    also `kind`, `match_model` and its settings, such as `scale` and `bias` of a match curve. Writing .parquet needs an
+    extra: pip install 'hedged[parquet]'.
     """
     from hedged.distributions import concatenate
 

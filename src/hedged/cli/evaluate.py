@@ -30,22 +30,24 @@ def evaluate(
         typer.Option(
             "--split",
             metavar="NAME",
-            help="Which part to measure on: of a split by number seen, unseen or all; validation, if the run has one. "
+            help="Part to evaluate on: seen, unseen or all for a split by number; validation, if the run has one. "
             "[the first test set]",
         ),
     ] = None,
     pairs: PairsFile = None,
     images: PairsImages = None,
-    report: Annotated[bool, typer.Option("--report", help="Also write RUN/report.html, a page with pictures.")] = False,
+    report: Annotated[bool, typer.Option("--report", help="Also write RUN/report.html, with figures.")] = False,
     json: Json = False,
 ) -> None:
-    """Measure a trained model.
+    """Evaluate a trained model.
 
-    On clean and corrupt test images: verification, identification by neighbours, and whether the uncertainty tells
-    where these fail, beside the paper's numbers where it has any. The test set is that of RUN/config.toml. The numbers
-    go to RUN/metrics.json, with `--split NAME` to RUN/metrics-NAME.json. Pairs are also decided on: by the calibration
-    if `hedged calibrate` has left one, else, of images of your own, at a threshold that is chosen on the validation
-    identities. `--pairs` does only that, for the pairs you list, into RUN/metrics-pairs.json.
+    Measures verification, identification by nearest neighbours, and how well the uncertainty predicts failures. The
+    test set is that of RUN/config.toml, clean and corrupt; the paper's numbers are shown beside where there are any.
+    Pairs are also accepted or rejected: by the calibration, if `hedged calibrate` has been run, or else, for your own
+    data, at a threshold chosen on the validation identities. Writes RUN/metrics.json, or RUN/metrics-NAME.json with
+    `--split NAME`.
+
+    With `--pairs`, only the pairs in FILE are decided on, and RUN/metrics-pairs.json is written.
     """
     from hedged.cli._scores import print_scores
     from hedged.evaluation import measure

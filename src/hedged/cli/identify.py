@@ -36,23 +36,23 @@ def identify(
     images: Images,
     fusion: Annotated[
         How,
-        typer.Option("--fusion", help="How to combine images of an identity: product, mixture, or nearest ones."),
+        typer.Option("--fusion", help="How to combine the rows of an identity."),
     ] = How.PRODUCT,
     neighbours: Annotated[
-        int, typer.Option("--neighbours", min=1, metavar="N", help="Number of nearest images, for --fusion neighbours.")
+        int, typer.Option("--neighbours", min=1, metavar="N", help="Number of nearest rows, for --fusion neighbours.")
     ] = 5,
     none: Annotated[
-        float, typer.Option("--none", metavar="SHARE", help="Expected share of images that show nobody in the store.")
+        float, typer.Option("--none", metavar="SHARE", help="Expected share of inputs that show nobody in the store.")
     ] = 0.1,
-    top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="Identities to show for each image.")] = 3,
+    top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="Identities to show per input.")] = 3,
     where: Wheres = [],  # noqa: B006 - typer reads it, nobody writes it
     skip_broken: SkipBroken = False,
     json: Json = False,
 ) -> None:
-    """Identify who each image shows, or report that no stored identity matches.
+    """Identify who each image or vector shows, or report that no stored identity matches.
 
-    The labels of the store are the identities, each with any number of images. The answer has a probability, and so has
-    "none of these". If the model was calibrated (`hedged calibrate`), the probabilities are calibrated too, and the
+    The labels in the store are the identities, each with any number of rows. Each identity gets a probability, and so
+    does "none of these". If the model was calibrated (`hedged calibrate`), the probabilities are calibrated, and the
     decision on the best identity is shown: accept, reject or abstain.
     """
     from hedged.decisions import load_decider

@@ -24,11 +24,15 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-FolderLabels = Annotated[bool, typer.Option("--folder-labels", help="Label each image with the name of its folder.")]
+FolderLabels = Annotated[
+    bool, typer.Option("--folder-labels", help="Use the name of each image's folder as its label.")
+]
 Metadata = Annotated[
     Path | None,
     typer.Option(
-        "--metadata", metavar="F", help="A .csv, .jsonl or .parquet with columns id (the image), label, and any others."
+        "--metadata",
+        metavar="F",
+        help="A .csv, .jsonl or .parquet with columns id (as in the store), label, and any others.",
     ),
 ]
 
@@ -74,7 +78,7 @@ class Stage(StrEnum):
 
 @app.callback()
 def index() -> None:
-    """Build and maintain stores of embeddings, to search and identify in."""
+    """Build and update stores of embeddings, for search and identification."""
 
 
 @app.command(
@@ -93,13 +97,13 @@ def build(
     metadata: Metadata = None,
     skip_broken: SkipBroken = False,
     first_stage: Annotated[
-        Stage, typer.Option("--first-stage", help="exact compares all means; hnsw and ivf are faster and miss some.")
+        Stage, typer.Option("--first-stage", help="exact compares all means; hnsw and ivf are faster, but approximate.")
     ] = Stage.EXACT,
     json: Json = False,
 ) -> None:
-    """Embed images into a new store, and build its index.
+    """Embed images or vectors into a new store, and build its index.
 
-    A store is one SQLite file, or tables on a PostgreSQL server. Rows shown as done are on disk; if the command is
+    A store is one SQLite file, or tables on a PostgreSQL server. Rows reported as done are on disk; if the command is
     interrupted, continue with `hedged index add`.
     """
     from hedged.search import Header, Plan, create_store, reserve
@@ -130,10 +134,15 @@ def add(
     folder_labels: FolderLabels = False,
     metadata: Metadata = None,
     skip_broken: SkipBroken = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace rows whose ids exist.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace rows whose ids are already in the store.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Embed images and add them to a store. The ids of the rows are the paths as given."""
+    """Embed images or vectors and add them to a store.
+
+    The id of a row is the path as given; for a vector FILE:ROW, or its id in the file.
+    """
     from hedged.search import open_store
 
     embedder = load_embedder(run)
@@ -156,7 +165,7 @@ def remove(
     where: Wheres = [],  # noqa: B006 - typer reads it, nobody writes it
     json: Json = False,
 ) -> None:
-    """Remove rows from a store, by id or by a filter."""
+    """Remove rows from a store, by id or with a filter."""
     from hedged.search import open_store
 
     if bool(ids) == bool(where):
@@ -172,10 +181,10 @@ def remove(
 @app.command("info", epilog=examples("hedged index info dogs.db", "hedged index info dogs.db --check --json"))
 def info(
     location: StoreName,
-    check: Annotated[bool, typer.Option("--check", help="Read all rows, and fail if anything is damaged.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Read every row, and fail if anything is damaged.")] = False,
     json: Json = False,
 ) -> None:
-    """Show what a store holds."""
+    """Describe a store: rows, labels, metadata and model."""
     from hedged.search import open_store
 
     with open_store(location) as store:

@@ -25,18 +25,18 @@ def match(
         Path,
         typer.Argument(
             metavar="A",
-            help="An image; of digits, of the size the model was trained on. For a model of vectors, a file with one, "
-            "or FILE:ROW.",
+            help="An image; for a model of digits, of the size it was trained on. For a model of vectors, a file with "
+            "one vector, or FILE:ROW.",
         ),
     ],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Another.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The other image or vector.")],
     json: Json = False,
 ) -> None:
-    """Tell whether two images, or two vectors, match.
+    """Compute the match probability of two images or vectors.
 
-    Prints the probability that they show the same thing, computed in closed form, with its certified error; and the
-    uncertainty η of each image, the chance that two draws from its embedding would not match. If the model was
-    calibrated (`hedged calibrate`), also the calibrated probability, and the decision: accept, reject or abstain.
+    Prints the probability that they show the same thing, and how far it may be off; and the uncertainty η of each, the
+    probability that two samples of its embedding do not match. If the model was calibrated (`hedged calibrate`), also
+    prints the calibrated probability and the decision: accept, reject or abstain.
     """
     from hedged.decisions import load_decider
     from hedged.match import match_logit
@@ -54,7 +54,11 @@ def match(
     eta_a, eta_b = embedder.uncertainty(z).tolist()
     if json:
         images = [{"path": str(path), "uncertainty": eta} for path, eta in ((a, eta_a), (b, eta_b))]
-        content = {"match_probability": probability, "error_bound": embedder.match_model.error_bound(), "images": images}
+        content = {
+            "match_probability": probability,
+            "error_bound": embedder.match_model.error_bound(),
+            "images": images,
+        }
         if answer and decider:
             content |= answer_as_json(answer, decider)
         print_json(content)

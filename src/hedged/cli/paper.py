@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A table or figure: see `hedged paper list`.")]
-Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of models and results.")]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for models and results.")]
 OUT = Path("runs/paper")
 COMMITTED = Path("results/paper")
 
 
 @app.callback()
 def paper() -> None:
-    """The tables and figures of the paper, made again."""
+    """Reproduce the paper's tables and figures."""
 
 
 @app.command("list", epilog=examples("hedged paper list"))
@@ -60,18 +60,18 @@ def run(
     ] = "",
     out: Out = OUT,
     jobs: Annotated[
-        int, typer.Option("--jobs", min=1, metavar="N", help="Models at a time, one thread each. [one a core]")
+        int, typer.Option("--jobs", min=1, metavar="N", help="Models to train at once, one thread each.")
     ] = cores(),
     data: Annotated[
         Path | None,
-        typer.Option("--data", metavar="DIR", help="Photos of pets, a folder each, named by its number; for pets."),
+        typer.Option("--data", metavar="DIR", help="For pets: the photos, one subfolder per pet, named by its number."),
     ] = None,
 ) -> None:
-    """Train what a table or figure needs, measure it, and write DIR/NAME.json or DIR/NAME.png.
+    """Reproduce a table or figure: train and evaluate its models.
 
-    Models are kept in DIR/models under the hash of their config, and shared: what is there is not trained again, and
-    what was interrupted is gone on with. `run all` makes everything, and DIR/README.md with all numbers beside the
-    paper's; pets only with --data, the photos being yours to fetch.
+    Writes DIR/NAME.json or DIR/NAME.png. Models are cached in DIR/models by the hash of their config and shared between
+    tables and figures; interrupted ones are resumed. `run all` reproduces everything and writes DIR/README.md, with all
+    numbers beside the paper's; pets only with --data, since you must download the photos yourself.
     """
     from hedged._files import make_folder
     from hedged.paper.page import write_page
@@ -97,7 +97,10 @@ def run(
 
 @app.command("show", epilog=examples("hedged paper show main-task", "hedged paper show kl --json"))
 def show(name: Name, out: Out = OUT, as_json: Json = False) -> None:
-    """Show the numbers of a table or figure beside the paper's: those in DIR, else those that the project committed."""
+    """Show the numbers of a table or figure beside the paper's.
+
+    They are read from DIR, or else from the results that ship with the project.
+    """
     from hedged.paper.catalogue import exhibit
 
     exhibit(name)

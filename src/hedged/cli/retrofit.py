@@ -18,22 +18,26 @@ EXAMPLES = examples(
 
 
 def retrofit(
-    vectors: Annotated[Path, typer.Argument(metavar="VECTORS", help="Vectors and labels: .npz, .parquet or .npy.")],
+    vectors: Annotated[
+        Path, typer.Argument(metavar="VECTORS", help="A file of vectors with their labels: .npz, .parquet or .npy.")
+    ],
     out: Annotated[Path, typer.Option("--out", metavar="RUN", help="Folder to write the head to.")],
     labels: Annotated[
-        Path | None, typer.Option("--labels", metavar="FILE", help="Labels of the rows, if VECTORS has none.")
+        Path | None,
+        typer.Option("--labels", metavar="FILE", help="File with the labels of the rows, if VECTORS has none."),
     ] = None,
     poor: Annotated[
-        Path | None, typer.Option("--poor", metavar="FILE", help="Vectors of the same inputs seen worse, row by row.")
+        Path | None,
+        typer.Option("--poor", metavar="FILE", help="The same inputs in worse quality: a file with the same rows."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of folds, batches and noise.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     force: Force = False,
     json: Json = False,
 ) -> None:
     """Fit a hedged head to vectors of any model.
 
-    Compares it with cosine, LDA and PLDA on held-out identities, calibrates it there, and writes it to RUN for
-    `hedged.Retrofit.load`.
+    Compares the head with cosine similarity, LDA and PLDA on held-out identities, calibrates it there, and writes it to
+    RUN. From Python, `hedged.Retrofit.load` reads it.
     """
     from hedged.data.features.files import read_features
     from hedged.retrofit import Retrofit

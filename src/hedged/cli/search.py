@@ -33,18 +33,18 @@ def search(
     run: Model,
     location: StoreName,
     images: Images,
-    k: Annotated[int, typer.Option("-k", min=1, metavar="K", help="How many matches to show for each image.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, metavar="K", help="Matches to show per input.")] = 10,
     where: Wheres = [],  # noqa: B006 - typer reads it, nobody writes it
     candidates: CandidateCount = None,
     ef_search: EfSearch = None,
     skip_broken: SkipBroken = False,
     json: Json = False,
 ) -> None:
-    """Find the rows of a store that match images best.
+    """Find the best matches of images or vectors in a store.
 
-    Rows are ranked by the probability of a match, not by a distance: the uncertainty of both sides counts. A first
-    stage finds candidates by their means, a second ranks them by match probability. If the model was calibrated
-    (`hedged calibrate`), the calibrated probability is shown too, and the decision: accept, reject or abstain.
+    Rows are ranked by match probability, not by distance, so the uncertainty of both sides counts. The first stage
+    finds candidates by the distance of means; the second ranks them by match probability. If the model was calibrated
+    (`hedged calibrate`), also shows the calibrated probability and the decision: accept, reject or abstain.
     """
     from hedged.decisions import load_decider
     from hedged.search import open_store

@@ -19,11 +19,11 @@ EXAMPLES = examples(
 def train(
     config: Annotated[
         str,
-        typer.Argument(metavar="CONFIG", help="A TOML file, or one that ships: demo, features, paper, pets, …"),
+        typer.Argument(metavar="CONFIG", help="A TOML file, or a built-in config: demo, features, paper, pets, …"),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="RUN", help="Folder for the run: config, log, weights.")],
     resume: Annotated[
-        bool, typer.Option("--resume", help="Resume from the last checkpoint in RUN, to the same weights.")
+        bool, typer.Option("--resume", help="Resume from the last checkpoint in RUN; gives the same weights.")
     ] = False,
     overrides: Annotated[
         list[str] | None,
@@ -32,8 +32,8 @@ def train(
 ) -> None:
     """Train a model.
 
-    RUN gets config.toml (every setting), log.jsonl, a checkpoint every few hundred steps, and at the end the model.
-    Ctrl-C saves a checkpoint first; `--resume` continues from there. A folder that holds a run is never overwritten.
+    Writes config.toml (every setting), log.jsonl, a checkpoint every few hundred steps and finally the model to RUN.
+    Ctrl-C saves a checkpoint before it stops; `--resume` continues from there. An existing run is never overwritten.
     """
     from hedged.training import load_config
     from hedged.training import train as train_run

@@ -155,7 +155,7 @@ def read_columns(connection: psycopg.Connection[Any], address: Address) -> dict[
     """
     with translating_errors(address):
         if not has_tables(connection, address):
-            raise StoreError(f"there is no store {address}: make one with `hedged index build RUN '{address}' IMAGES`")
+            raise StoreError(f"there is no store {address}: make one with `hedged index build RUN '{address}' INPUTS`")
         cursor = connection.execute("SELECT * FROM store")
         names = [column.name for column in cursor.description or ()]
         columns = dict(zip(names, cursor.fetchone() or (), strict=False))

@@ -121,7 +121,7 @@ def open_file(path: Path) -> tuple[sqlite3.Connection, FileIdentity]:
     while True:
         identity = identity_of(path)
         if identity is None or not path.is_file():
-            raise StoreError(f"there is no store {path}: make one with `hedged index build RUN {path} IMAGES`")
+            raise StoreError(f"there is no store {path}: make one with `hedged index build RUN {path} INPUTS`")
         _refuse_truncated(path)
         with translating_errors(path):
             connection = _connect(path)
