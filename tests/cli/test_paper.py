@@ -64,7 +64,7 @@ def test_what_cannot_be_made_is_refused(hedged: Hedged) -> None:
     check_refused(hedged("paper", "run", "main-task", "--only", ","), "each key once")
     check_refused(hedged("paper", "run", "main-task", "--only", "digits=9"), "no cell of main-task has digits=9")
     check_refused(hedged("paper", "run", "all", "--only", "digits=2"), "name the table instead of all")
-    check_refused(hedged("paper", "run", "architecture", "--only", "digits=2"), "architecture is a figure")
+    check_refused(hedged("paper", "run", "architecture", "--only", "digits=2"), "architecture is made as a whole")
     check_refused(hedged("paper", "run", "dataset", "--only", "digits=2"), "leave it out")
     check_refused(hedged("paper", "run", "claims", "--only", "digits=2"), "leave it out")
     check_refused(hedged("paper", "show", "kl"), "neither in runs/paper nor in results/paper", "hedged paper run kl")
@@ -79,7 +79,7 @@ def test_pets_are_made_of_photos_that_are_named(hedged: Hedged) -> None:
     check_refused(
         hedged("paper", "run", "kl", "--data", "."), "--data is the folder of photos of pets", "kl is made of"
     )
-    check_refused(hedged("paper", "run", "pets", "--data", ".", "--only", "model=point"), "pets is a figure")
+    check_refused(hedged("paper", "run", "pets", "--data", ".", "--only", "model=point"), "pets is made as a whole")
 
 
 def test_all_but_the_pets_is_made_without_photos(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

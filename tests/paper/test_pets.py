@@ -165,7 +165,7 @@ def test_without_validation_dogs_there_is_no_threshold(pets: Pets, shelf: Shelf)
 def test_only_and_photos_are_refused_where_they_mean_nothing(pets: Pets, tmp_path: Path) -> None:
     from hedged.paper.catalogue import exhibit
 
-    with pytest.raises(ConfigError, match="pets is a figure"):
+    with pytest.raises(ConfigError, match="pets is made as a whole"):
         pets.needs({"model": "point"})
     with pytest.raises(ConfigError, match="main-task is made of digits"):
         exhibit("main-task").of_photos(tmp_path)

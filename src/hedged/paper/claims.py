@@ -14,7 +14,6 @@ import torch
 
 from hedged._files import write_json
 from hedged.data.ndigit.splits import TestSet
-from hedged.errors import ConfigError
 from hedged.evaluation import CONDITIONS, GRID, Condition
 from hedged.evaluation.reference import BLOCKS, Measure, Model
 from hedged.evaluation.space import Space
@@ -321,8 +320,7 @@ class Claims(Exhibit):
     title: str = "The claims of the text"
 
     def needs(self, only: Only) -> list[Need]:
-        if only:
-            raise ConfigError("--only chooses cells of a table; claims are made all at once: leave it out")
+        self.refuse_cells(only)
         shown = [need for exhibit in SHOWN for need in exhibit.needs({})]
         return [*shown, *(Need(config, ("seen",)) for config in _many_dimensions().values())]
 

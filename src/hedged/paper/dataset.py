@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import final
 
 from hedged._files import write_json
-from hedged.errors import ConfigError
 from hedged.paper.exhibits import Exhibit, Only
 from hedged.paper.measurements import Cell
 from hedged.paper.recipe import recipe
@@ -29,8 +28,7 @@ class Dataset(Exhibit):
     title: str = "N-digit MNIST"
 
     def needs(self, only: Only) -> list[Need]:
-        if only:
-            raise ConfigError("--only chooses cells of a trained table; dataset is made at once: leave it out")
+        self.refuse_cells(only)
         return []
 
     def write(self, shelf: Shelf, folder: Path, only: Only) -> list[Path]:

@@ -33,6 +33,15 @@ class Exhibit(ABC):
         """
         raise ConfigError(f"--data is the folder of photos of pets; {self.name} is made of digits: leave it out")
 
+    def refuse_cells(self, only: Only) -> None:
+        """Refuse a choice of cells, where there are none to choose from.
+
+        Args:
+            only: Keys of cells and the values wanted.
+        """
+        if only:
+            raise ConfigError(f"--only chooses cells of a table; {self.name} is made as a whole: leave it out")
+
     @abstractmethod
     def needs(self, only: Only) -> list[Need]:
         """The models it is made of.
@@ -78,8 +87,7 @@ class Figure(Exhibit):
         return []
 
     def needs(self, only: Only) -> list[Need]:
-        if only:
-            raise ConfigError(f"--only chooses cells of a table; {self.name} is a figure: leave it out")
+        self.refuse_cells(only)
         return [Need(config, self.tests) for config in self.configs()]
 
     def write(self, shelf: Shelf, folder: Path, only: Only) -> list[Path]:

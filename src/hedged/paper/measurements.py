@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from hedged.evaluation import CONDITIONS, GRID, Array, Condition, Evaluation
-from hedged.match import MonteCarlo, match_logit, self_mismatch
+from hedged.evaluation import CONDITIONS, GRID, Array, Condition, Evaluation, match_scores
+from hedged.match import MonteCarlo, self_mismatch
 from hedged.metrics import (
     UncertaintyCurve,
     Vote,
     ap_curve,
     knn_curve,
     repeat,
-    score_pairs,
     twin_order,
     uncertainty_auroc,
 )
@@ -104,14 +101,8 @@ def _sampled_uncertainty(evaluation: Evaluation, condition: Condition, estimator
 def _sampled_ap_curve(
     evaluation: Evaluation, condition: Condition, eta: Array, estimator: MonteCarlo
 ) -> UncertaintyCurve:
-    z, pairs = evaluation.embeddings[condition], evaluation.some_pairs
-
-    @torch.no_grad()
-    def score(i: NDArray[np.intp], j: NDArray[np.intp]) -> Array:
-        logits = match_logit(z[torch.from_numpy(i)], z[torch.from_numpy(j)], evaluation.embedder.match_model, estimator)
-        return logits.double().numpy()
-
-    return ap_curve(eta, pairs, score_pairs(pairs, score))
+    pairs, model = evaluation.some_pairs, evaluation.embedder.match_model.with_estimator(estimator)
+    return ap_curve(eta, pairs, match_scores(pairs, evaluation.embeddings[condition], model))
 
 
 def _asides(evaluation: Evaluation) -> Iterator[tuple[str, Any]]:
