@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # slow to import, and only runs that were calibrated need it
 Array = NDArray[np.float64]
 MOST_PAIRS = 2_000_000  # more are drawn at random
 FIFTH = 0.2
-EVEN_ODDS = "nothing: it is p = 0.5, for there is no validation part with both kinds of pairs"
+EVEN_ODDS = "no data: it is p = 0.5, since no validation part has both kinds of pairs"
 """What `Decisions.chosen_on` says where no threshold could be chosen."""
 
 CALIBRATED = f"the pairs that {CALIBRATION} was made from"

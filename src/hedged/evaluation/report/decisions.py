@@ -40,14 +40,14 @@ def _roc(decisions: Decisions) -> Chart:
     matches, scores = decisions.pairs.matches, decisions.scores
     counts = accepted_counts(scores, matches)
     false, true = (np.r_[0, x / x[-1]] for x in (counts.false, counts.true))
-    area, panel = roc_auc(scores, matches), Panel("ROC: matches found against others let through", height=3.6)
+    area, panel = roc_auc(scores, matches), Panel("ROC curve, over all pairs", height=3.6)
     panel.axes.plot([0, 1], [0, 1], color=FAINT, linewidth=1)
     panel.axes.plot(*_thinned(false, true), color=COLOURS["clean"], linewidth=1.6, label=f"area {area:.3f}")
     accepted = scores >= decisions.threshold
     panel.axes.plot(
         accepted[~matches].mean(), accepted[matches].mean(), "o", color=INK, markersize=5, label="the threshold",
     )  # fmt: skip
-    _square(panel, "others taken for a match", "matches found")
+    _square(panel, "false match rate", "true match rate")
     return panel.chart(f"ROC curve with an area of {area:.3f} below it")
 
 
@@ -57,7 +57,7 @@ def _precision_recall(decisions: Decisions) -> Chart:
     ap, panel = average_precision(scores, matches), Panel("Precision against recall, over all pairs", height=3.6)
     panel.axes.axhline(matches.mean(), color=FAINT, linewidth=1)
     panel.axes.plot(*_thinned(recall, precision), color=COLOURS["clean"], linewidth=1.6, label=f"AP {ap:.3f}")
-    _square(panel, "matches found", "share of matches among the found")
+    _square(panel, "recall", "precision")
     return panel.chart(f"Precision against recall, with an average precision of {ap:.3f}")
 
 
