@@ -22,6 +22,8 @@ LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]\n]*)\]\((?P<target>[^)\s]+)\)")
 FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 
+LOGARITHM = re.compile(r"(<mi>log</mi>)(?=<m(?!o)|<mo>(?:&#x0222B;|∫))")
+
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages and pictures that lie outside docs/."""
@@ -53,6 +55,7 @@ def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files
     """Turn formulas into MathML, which browsers draw without a script."""
 
     def drawn(found: re.Match[str]) -> str:
-        return convert(html.unescape(found[2]).strip(), display="block" if found[1] == "div" else "inline")
+        formula = convert(html.unescape(found[2]).strip(), display="block" if found[1] == "div" else "inline")
+        return LOGARITHM.sub(r'\1<mspace width="0.17em"/>', formula)  # log p, not logp
 
     return FORMULA.sub(drawn, content)
