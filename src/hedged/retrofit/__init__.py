@@ -10,7 +10,8 @@
 | folds.py | identities dealt out, so that no head is judged by those it has seen |
 | crossfit.py | training on pairs of identities that the directions have not seen |
 | degrade.py | poorer vectors, where nobody has real ones |
-| calibrate.py | log-odds that hold for strangers: an offset and a temper |
+| blend.py | branches blended into one head, and log-odds that hold for strangers |
+| calibrate.py | a straight line through log-odds |
 | fitting.py | the steps of a fit, in order |
 | select.py | what is compared on held-out identities, and what is chosen |
 | distance.py | novelty: how far from the training vectors |

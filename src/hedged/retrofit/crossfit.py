@@ -44,9 +44,10 @@ class Views(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """One fold of identities, seen through directions that were found without them."""
+    """One fold of identities, seen through directions that were found without them; `wide`: where they might differ."""
 
     found: Directions
+    wide: Directions
     views: Views
     poor: Views | None
     y: Ints

@@ -3,9 +3,10 @@
 1. The front makes vectors alike, from all of them and their poorer views.
 2. Identities are dealt out to four folds; each is seen through directions that were found without it.
 3. Branches learn how much evidence there is: one with projections as long as they are, one with projections of one
-   length and, given many identities, one that learns its directions too. They learn on two folds and are judged on the
-   other two, and the other way round, so that every identity is held out once. Log Bayes factors add up: ensembles are
-   judged at no cost.
+   length and, given enough identities, one that learns its directions too. They learn on two folds and are judged on
+   the other two, and the other way round, so that every identity is held out once. Two branches learn nothing of single
+   inputs: the cosine of the vectors, and that of many directions, where new identities may differ. Log Bayes factors
+   add up, each with the gain that held-out pairs give it (`blend.py`): ensembles are judged at little cost.
 4. The simpler ways are judged on the same folds. If one is clearly ahead, it is taken instead; with few identities it
    has to be ahead of the cosine by a margin, and with very few the cosine is taken.
 5. What was taken is fitted to all identities, and its log-odds are calibrated on the held-out pairs.
@@ -26,6 +27,7 @@ from hedged.distributions import Gaussian
 from hedged.models.evidence.front import Front
 from hedged.models.evidence.head import Branch, EvidenceHead
 from hedged.retrofit import simple
+from hedged.retrofit.blend import blended, fit_blend
 from hedged.retrofit.calibrate import Line, fit_line
 from hedged.retrofit.crossfit import Fold, Training, Views, embed_held_out, one_thread, train_projection, train_quality
 from hedged.retrofit.folds import identity_folds
@@ -41,20 +43,19 @@ IDENTITIES_AN_AXIS = 10  # identities that it takes to learn what an axis says o
 HIDDEN = 32  # its hidden units
 GROUPS = 8  # of like evidence, in a branch
 LEAST_IDENTITIES = 20  # to train on, or to choose by; with fewer, the cosine is taken
-MANY_IDENTITIES = 200  # to learn directions from
+MANY_IDENTITIES = 50  # to learn directions from
 WORTH_OF_UNCERTAINTY = 0.01  # of merit: what a simpler way, which has none that tells, has to be ahead by
 LEAST_DIRECTION = 0.02  # evidence of a direction that is worth a dimension
 MOST_DIMS = 128  # of a branch, unless told
 UNIT_DIMS = 64  # of one whose projections have one length: beyond, they are mostly noise
+WIDE_DIMS = 200  # of the two branches without a quality network
+UNSEEN = 0.1  # of the mean variance between identities: what new ones may differ by in every direction
 # PLDA as it is; with a quality network; the same with projections of one length; with directions that are learnt too.
 BRANCHES = ("plain", "own", "unit", "learnt")
-ENSEMBLES = (
-    ("own", "unit"),
-    ("plain", "unit"),
-    ("plain", "own", "unit"),
-    ("unit", "learnt"),
-    ("plain", "unit", "learnt"),
-)
+STEADY = ("wide", "cosine")  # the same evidence for all inputs
+TRAINED_SETS = (("own", "unit"), ("plain", "unit"), ("unit", "learnt"))
+STEADY_SETS: tuple[tuple[str, ...], ...] = ((), ("wide",), ("cosine",), ("wide", "cosine"))
+ENSEMBLES = tuple(trained + steady for trained in TRAINED_SETS for steady in STEADY_SETS)
 LEARNT_AXES, LEARNT_HIDDEN, LEARNT_RIDGE = 200, 128, 1.0
 LEARNT_STEPS = 150  # in percent of those of a quality network
 RIDGES = (0.3, 1.0, 3.0, 10.0)
@@ -135,33 +136,41 @@ class Fitting:
     def result(self) -> Fitted:
         """The head that is best on held-out identities."""
         ridge, folds = self._chosen_ridge()
-        ways = dict(self._simple_ways(folds))
+        ways = {way: [pairs] for way, pairs in self._simple_ways(folds)}
         trainable = self._identities >= LEAST_IDENTITIES and len(folds) == FOLDS
         if trainable:
-            ways |= self._ensembles(self._evidence_pairs(folds))
-        compared = sorted((measure(way, pairs) for way, pairs in ways.items()), key=lambda m: -m.merit)
+            ways |= self._ensembles(self._evidence_pairs(folds) | self._steady_pairs(folds))
+        self._tell("comparing")
+        blends = {way: fit_blend(parts) for way, parts in ways.items()}
+        pairs = {way: blended(parts, blends[way].gains) for way, parts in ways.items()}
+        compared = sorted((measure(way, pairs[way]) for way in ways), key=lambda m: -m.merit)
         best = self._choose(compared)
         self._tell("all identities")
         found = self._directions(np.ones(len(self._y), dtype=bool), ridge)
-        head = self._fit(best.way, found, folds)
-        pairs = ways[best.way]
-        line = fit_line(pairs.factors, pairs.matches, pairs.weights, 1 / len(head.branches))
-        doubt = fit_doubt(pairs, line)
+        head = self._fit(best.way, found, ridge, folds)
+        blend = blends[best.way]
+        for branch, gain in zip(head.branches, blend.gains, strict=True):
+            branch.scale = branch.scale * gain**0.5
+        line = Line(blend.log_odds, blend.temper)
+        doubt = fit_doubt(pairs[best.way], line)
         settings = {"ridge": ridge, "axes": self._front.axes, "branches": len(head.branches), "dim": head.dim}
         return Fitted(best.way, head, line, doubt, tuple(compared), settings)
 
-    def _directions(self, rows: NDArray[np.bool_], ridge: float, axes: int | None = None) -> Directions:
+    def _directions(
+        self, rows: NDArray[np.bool_], ridge: float, axes: int | None = None, unseen: float = 0.0
+    ) -> Directions:
         parts = [self._views] if self._poor_views is None else [self._views, self._poor_views]
         u = np.concatenate([part.u.numpy()[rows, :axes] for part in parts]).astype(np.float64)
         y = np.concatenate([self._y[rows]] * len(parts))
-        return directions(u, np.unique(y, return_inverse=True)[1].reshape(-1), ridge)
+        return directions(u, np.unique(y, return_inverse=True)[1].reshape(-1), ridge, unseen)
 
     def _folds(self, ridge: float) -> list[Fold]:
         made = []
         for held in (held for held in self._held if _has_pairs(self._y[~held])):
             rows = np.flatnonzero(held)
             poor = None if self._poor_views is None else self._poor_views.take(rows)
-            made.append(Fold(self._directions(~held, ridge), self._views.take(rows), poor, self._y[rows]))
+            wide = self._directions(~held, ridge, unseen=UNSEEN)
+            made.append(Fold(self._directions(~held, ridge), wide, self._views.take(rows), poor, self._y[rows]))
         return made
 
     def _chosen_ridge(self) -> tuple[float, list[Fold]]:
@@ -213,6 +222,22 @@ class Fitting:
             yield f"lda-{dim}", self._pairs(folds, lambda f, d=dim: [simple.lda(f.found, d)])  # type: ignore[misc]
         yield "plda", self._pairs(folds, lambda f: [simple.plda(f.found, self._dim(f.found))])
 
+    @torch.no_grad()
+    def _steady_pairs(self, folds: list[Fold]) -> dict[str, Pairs]:
+        """Pairs of all folds by each branch without a quality network."""
+        self._tell("evidence, wide and cosine")
+        return {
+            kind: self._pairs(folds, lambda f, kind=kind: [self._steady(kind, f.wide)])  # type: ignore[misc]
+            for kind in STEADY
+        }
+
+    def _steady(self, kind: str, found: Directions) -> Branch:
+        """A branch in which all inputs have the same evidence."""
+        dim = self._plan.dim or WIDE_DIMS
+        if kind == "wide":
+            return simple.wide(found, dim)
+        return simple.centred_cosine(self._front, self._views.u.double().numpy(), dim)
+
     def _evidence_pairs(self, folds: list[Fold]) -> dict[str, Pairs]:
         """Pairs of all folds by each branch; every branch learnt on the other half of the folds."""
         halves = (range(len(folds) // 2), range(len(folds) // 2, len(folds)))
@@ -259,14 +284,10 @@ class Fitting:
         dim = max(min(self._plan.dim or MOST_DIMS, len(found.evidence)), 1)
         return simple.started(found, dim, GROUPS, False, LEARNT_HIDDEN, LEARNT_AXES, varied=True)
 
-    def _ensembles(self, each: dict[str, Pairs]) -> dict[str, Pairs]:
-        """Pairs of several branches side by side: their log Bayes factors add up."""
-        made = {}
-        for kinds in (kinds for kinds in ENSEMBLES if set(kinds) <= each.keys()):
-            parts = [each[kind] for kind in kinds]
-            factors, own1, own2 = (sum(getattr(p, n) for p in parts) for n in ("factors", "own1", "own2"))
-            made["evidence " + "+".join(kinds)] = replace(parts[0], factors=factors, own1=own1, own2=own2)
-        return made
+    def _ensembles(self, each: dict[str, Pairs]) -> dict[str, list[Pairs]]:
+        """Pairs of several branches side by side."""
+        sets = [kinds for kinds in ENSEMBLES if set(kinds) <= each.keys()]
+        return {"evidence " + "+".join(kinds): [each[kind] for kind in kinds] for kinds in sets}
 
     def _choose(self, compared: list[Measured]) -> Measured:
         cosine = next(m for m in compared if m.way == "cosine")
@@ -276,7 +297,7 @@ class Fitting:
         trained = next((m for m in compared if m.way.startswith("evidence")), None)
         return trained if trained and trained.merit >= best.merit - WORTH_OF_UNCERTAINTY else best
 
-    def _fit(self, way: str, found: Directions, folds: list[Fold]) -> EvidenceHead:
+    def _fit(self, way: str, found: Directions, ridge: float, folds: list[Fold]) -> EvidenceHead:
         if way == "cosine":
             return simple.cosine(self._x.shape[1])
         if way.startswith("lda"):
@@ -286,6 +307,10 @@ class Fitting:
         branches = []
         everything = np.ones(len(self._y), dtype=bool)
         for kind in way.removeprefix("evidence ").split("+"):
+            if kind in STEADY:
+                wide = self._directions(everything, ridge, unseen=UNSEEN)
+                branches.append(self._steady(kind, wide).requires_grad_(False))
+                continue
             branch = self._trained(kind, folds, everything)
             branches.append(branch if kind == "learnt" else branch.moved_to(self._start(found, unit=kind == "unit")))
         return EvidenceHead(self._front, branches)

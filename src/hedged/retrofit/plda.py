@@ -59,13 +59,15 @@ def covariances(x: Floats, y: NDArray[np.intp]) -> tuple[Floats, Floats]:
     return between, within
 
 
-def directions(x: Floats, y: NDArray[np.intp], ridge: float) -> Directions:
+def directions(x: Floats, y: NDArray[np.intp], ridge: float, unseen: float = 0.0) -> Directions:
     """All directions that tell identities apart, best first: Bv = wWv.
 
     Args:
         x: vectors, (n, F), of like scale in all features.
         y: their identities, (n,), numbered from 0 without gaps.
         ridge: how much of the mean variance within is added to all directions of W; the fewer vectors, the more.
+        unseen: how much of the mean variance between is added to all directions of B: new identities may differ in
+            directions in which those of training do not.
 
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat(np.arange(200), 5)
@@ -76,6 +78,7 @@ def directions(x: Floats, y: NDArray[np.intp], ridge: float) -> Directions:
     centre = x.mean(0)
     between, within = covariances(x - centre, y)
     within = within + (ridge * np.trace(within) / len(within) + 1e-12) * np.eye(len(within))
+    between = between + unseen * max(np.trace(between), 0.0) / len(between) * np.eye(len(between))
     evidence, weight = eigh(between, within)
     kept = max(int((evidence > LEAST_EVIDENCE).sum()), 1)
     return Directions(weight[:, ::-1][:, :kept], np.maximum(evidence[::-1][:kept], LEAST_EVIDENCE), centre)

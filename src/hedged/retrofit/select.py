@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from hedged.distributions import Gaussian
+from hedged.match._evidence.matrix import shared_groups
 from hedged.match.evidence import Evidence
 from hedged.metrics.verification import average_precision
 
@@ -19,6 +20,7 @@ Ints = NDArray[np.intp]
 MOST_PAIRED = 3000  # vectors of a fold whose pairs are compared; of more, so many are drawn
 MOST_STRANGERS = 100_000  # pairs of a fold that do not match; of more, so many are drawn
 AP_SHARE = 0.2  # how much average precision counts beside balanced accuracy
+REFUSED = 0.2  # share of inputs, those with the least evidence
 
 
 @final
@@ -30,23 +32,32 @@ class Measured:
         way: its name.
         balanced_accuracy: at its best threshold, on the vectors as they are.
         average_precision: of all pairs of them.
+        kept_accuracy: balanced accuracy when the most uncertain fifth of the vectors is refused.
         poor_balanced_accuracy: the same on the poorer vectors; None without any.
         poor_average_precision: of all pairs of them.
+        poor_kept_accuracy: when the most uncertain fifth of them is refused.
     """
 
     way: str
     balanced_accuracy: float
     average_precision: float
+    kept_accuracy: float
     poor_balanced_accuracy: float | None = None
     poor_average_precision: float | None = None
+    poor_kept_accuracy: float | None = None
 
     @property
     def merit(self) -> float:
-        """What ways are compared by: balanced accuracy, and a fifth of average precision, mean over both kinds."""
-        clean = self.balanced_accuracy + AP_SHARE * self.average_precision
-        if self.poor_balanced_accuracy is None or self.poor_average_precision is None:
+        """What ways are compared by: accuracy of all and of what is kept, and a fifth of AP, mean over both kinds."""
+        clean = _merit(self.balanced_accuracy, self.average_precision, self.kept_accuracy)
+        poor = (self.poor_balanced_accuracy, self.poor_average_precision, self.poor_kept_accuracy)
+        if None in poor:
             return clean
-        return (clean + self.poor_balanced_accuracy + AP_SHARE * self.poor_average_precision) / 2
+        return (clean + _merit(*poor)) / 2  # type: ignore[arg-type]
+
+
+def _merit(accuracy: float, precision: float, kept: float) -> float:
+    return (accuracy + kept) / 2 + AP_SHARE * precision
 
 
 @final
@@ -103,17 +114,23 @@ class Pairs:
 
     Args:
         factors: log Bayes factors.
+        shared: −½ Σ_d log t_d, the part of them that means have no say in.
         matches: whether they match.
         is_poor: whether they are poorer views.
         own1: the log Bayes factor of the first with itself.
         own2: of the second with itself.
+        own_shared1: the part of `own1` that the mean has no say in.
+        own_shared2: of `own2`.
     """
 
     factors: Floats
+    shared: Floats
     matches: Flags
     is_poor: Flags
     own1: Floats
     own2: Floats
+    own_shared1: Floats
+    own_shared2: Floats
 
     @staticmethod
     def together(parts: list[Pairs]) -> Pairs:
@@ -122,8 +139,11 @@ class Pairs:
 
     def of(self, poor: bool) -> Pairs:
         """Those of poorer vectors only, or of the others only."""
-        kept = self.is_poor == poor
-        return Pairs(*(getattr(self, f.name)[kept] for f in fields(Pairs)))
+        return self.take(self.is_poor == poor)
+
+    def take(self, rows: Flags | Ints) -> Pairs:
+        """Some of them."""
+        return Pairs(*(getattr(self, f.name)[rows] for f in fields(Pairs)))
 
     @property
     def weights(self) -> Floats:
@@ -155,8 +175,30 @@ def held_out_pairs(z: Gaussian, poor: Gaussian | None, y: Ints) -> Pairs:
             kept = seen[torch.from_numpy(rows)]
             factors = model.matrix(kept, kept).numpy()[first, second].astype(np.float64)
             own = model.logit(kept, kept).detach().numpy().astype(np.float64)
-            parts.append(Pairs(factors, matches, np.full(len(factors), is_poor), own[first], own[second]))
+            each = np.arange(len(rows))
+            shared, own_shared = _shared(kept, first, second), _shared(kept, each, each)
+            parts.append(
+                Pairs(
+                    factors=factors,
+                    shared=shared,
+                    matches=matches,
+                    is_poor=np.full(len(factors), is_poor),
+                    own1=own[first],
+                    own2=own[second],
+                    own_shared1=own_shared[first],
+                    own_shared2=own_shared[second],
+                )
+            )
     return Pairs.together(parts)
+
+
+def _shared(z: Gaussian, first: Ints, second: Ints) -> Floats:
+    """−½ Σ_d log t_d of pairs, t = σ₁² + σ₂² − σ₁²σ₂²."""
+    total = np.zeros(len(first))
+    for group in shared_groups(z.variance):
+        spread = z.variance[:, group.start].detach().double().numpy()
+        total -= 0.5 * (group.stop - group.start) * np.log(spread[first] + (1 - spread[first]) * spread[second])
+    return total
 
 
 def measure(way: str, pairs: Pairs) -> Measured:
@@ -166,11 +208,25 @@ def measure(way: str, pairs: Pairs) -> Measured:
         way: its name.
         pairs: log Bayes factors of the pairs, or anything that rises with them.
     """
-    clean, poor = pairs.of(False), pairs.of(True)
-    found = [best_balanced_accuracy(clean), average_precision(clean.factors, clean.matches)]
-    if len(poor.factors):
-        found += [best_balanced_accuracy(poor), average_precision(poor.factors, poor.matches)]
-    return Measured(way, *found)
+    kinds = [kind for kind in (pairs.of(False), pairs.of(True)) if len(kind.factors)]
+    found = [
+        (best_balanced_accuracy(kind), average_precision(kind.factors, kind.matches), kept_accuracy(kind))
+        for kind in kinds
+    ]
+    return Measured(way, *(number for of_kind in found for number in of_kind))
+
+
+def kept_accuracy(pairs: Pairs) -> float:
+    """The best balanced accuracy of the pairs that are left when the fifth with the least evidence is refused.
+
+    Args:
+        pairs: of one kind; if nothing is left to compare, all of them count.
+    """
+    least = np.quantile(np.concatenate([pairs.own1, pairs.own2]), REFUSED)
+    kept = (pairs.own1 >= least) & (pairs.own2 >= least)
+    if pairs.matches[kept].all() or not pairs.matches[kept].any():
+        return best_balanced_accuracy(pairs)
+    return best_balanced_accuracy(pairs.take(kept))
 
 
 def best_balanced_accuracy(pairs: Pairs) -> float:

@@ -17,7 +17,7 @@ from hedged.models.evidence.head import Branch, EvidenceHead
 from hedged.retrofit.plda import Directions
 
 Floats = NDArray[np.floating[Any]]
-COSINE_EVIDENCE = 1.0  # of each dimension of vectors of unit length; calibration scales what it makes of them
+COSINE_SLOPE = 20.0  # of log-odds in the cosine, where nothing is known of it; calibration scales it
 
 
 def cosine(features: int) -> EvidenceHead:
@@ -42,11 +42,46 @@ def lda(found: Directions, dim: int) -> Branch:
     return _of_unit_length(kept.weight, kept.centre)
 
 
+def wide(found: Directions, dim: int) -> Branch:
+    """The cosine of many directions, each weighted by the fourth root of λ/(1 + λ).
+
+    Halfway between LDA, which weighs all alike, and PLDA, which hears little of those that tell little.
+
+    Args:
+        found: directions, best first.
+        dim: how many of them to take.
+    """
+    kept = found.first(dim)
+    weight = kept.weight * (kept.evidence / (1 + kept.evidence)) ** 0.25
+    return _of_unit_length(weight, kept.centre)
+
+
+def centred_cosine(front: Front, u: Floats, dim: int) -> Branch:
+    """The cosine of the vectors themselves, less their mean, on their leading principal axes.
+
+    Args:
+        front: what made u of the vectors.
+        u: vectors on the principal axes of the front, (n, P).
+        dim: how many principal axes of the vectors to take.
+    """
+    basis, scale = front.basis.double().numpy(), front.scale.double().numpy()
+    back = basis.T * scale  # from u to the vectors, but for their lengths
+    centre = -(basis.T @ front.centre.double().numpy())
+    seen = (u - centre) @ back
+    _, axes = np.linalg.eigh(seen.T @ seen)
+    return _of_unit_length(back @ axes[:, ::-1][:, :dim], centre)
+
+
 def _of_unit_length(weight: Floats, centre: Floats) -> Branch:
-    branch = Branch(axes=weight.shape[0], dim=weight.shape[1], groups=1, unit=True)
+    """log BF = slope · cosine + constant: the share s = λ/(1 + λ) of each of D dimensions has Ds/(1 − s²) = slope."""
+    slope = COSINE_SLOPE
+    dim = weight.shape[1]
+    share = (np.sqrt(dim**2 + 4 * slope**2) - dim) / (2 * slope)
+    branch = Branch(axes=weight.shape[0], dim=dim, groups=1, unit=True)
     branch.weight = torch.tensor(weight.copy()).float()
     branch.centre = torch.tensor(centre.copy()).float()
-    branch.log_evidence = torch.full((1,), float(np.log(COSINE_EVIDENCE)))
+    branch.log_evidence = torch.full((1,), float(np.log(share) - np.log1p(-share)))
+    branch.scale = torch.full((dim,), float(share**-0.5))
     return branch
 
 
