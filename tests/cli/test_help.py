@@ -11,7 +11,9 @@ from cli.commands import Hedged, Result
 
 import hedged as package
 
-VERBS = ("demo", "train", "retrofit", "evaluate", "embed", "match", "data", "paper", "index", "search", "identify")
+VERBS = (
+    "demo", "train", "retrofit", "evaluate", "embed", "match", "data", "paper", "index", "search", "identify", "cluster"
+)  # fmt: skip
 HELP_WITHOUT_TORCH = """
 import sys
 from hedged.cli import main

@@ -14,6 +14,7 @@ from hedged import __version__
 from hedged.cli import (
     bench,
     calibrate,
+    cluster,
     data,
     demo,
     embed,
@@ -48,6 +49,7 @@ app.command("match", epilog=match.EXAMPLES)(match.match)
 app.add_typer(index.app, name="index")
 app.command("search", epilog=search.EXAMPLES)(search.search)
 app.command("identify", epilog=identify.EXAMPLES)(identify.identify)
+app.command("cluster", epilog=cluster.EXAMPLES)(cluster.cluster)
 app.add_typer(paper.app, name="paper")
 app.command("bench", epilog=bench.EXAMPLES)(bench.bench)
 

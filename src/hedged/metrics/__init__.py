@@ -7,6 +7,9 @@ from hedged.metrics.calibration import Reliability as Reliability
 from hedged.metrics.calibration import brier_score as brier_score
 from hedged.metrics.calibration import negative_log_likelihood as negative_log_likelihood
 from hedged.metrics.calibration import reliability as reliability
+from hedged.metrics.clustering import adjusted_rand_index as adjusted_rand_index
+from hedged.metrics.clustering import bcubed_f1 as bcubed_f1
+from hedged.metrics.clustering import pairwise_f1 as pairwise_f1
 from hedged.metrics.identification import Vote as Vote
 from hedged.metrics.identification import knn_accuracy as knn_accuracy
 from hedged.metrics.identification import knn_correct as knn_correct

@@ -1,3 +1,7 @@
+from .cluster import Alike as Alike
+from .cluster import Clusters as Clusters
+from .cluster import find_clusters as find_clusters
+from .cluster import read_clusters as read_clusters
 from .engines._faiss import FaissIndex as FaissIndex
 from .engines.postgres import PostgresIndex as PostgresIndex
 from .engines.postgres import PostgresStore as PostgresStore

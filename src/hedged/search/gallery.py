@@ -10,6 +10,7 @@ from hedged._files import path_text
 from hedged.distributions import Distribution
 from hedged.errors import ShapeError
 from hedged.models import Embedder
+from hedged.search.cluster import Clusters, read_clusters
 from hedged.search.fusion import Fusion
 from hedged.search.identify import Identified, Identifier, Identities, LogOdds
 from hedged.search.index import Hit, Index, Plan
@@ -161,6 +162,18 @@ class Gallery(Closing):
         """
         identities = Identities.read(self._store, where)
         return Identifier(identities, fusion, none_prior, calibrated).identify(self._embedded(images), top)
+
+    def cluster(
+        self, where: Filter = (), base_rate: float | None = None, calibrated: LogOdds | None = None
+    ) -> Clusters:
+        """Which images show one identity, whatever their labels, with probabilities.
+
+        Args:
+            where: Only among stored images with these values.
+            base_rate: The share of pairs that show one identity; None: as the images themselves make likeliest.
+            calibrated: From the model's log-odds of a match to calibrated ones, such as `decider.calibrator.log_odds`.
+        """
+        return read_clusters(self._store, where, base_rate, calibrated)
 
     def close(self) -> None:
         """Save the index, where it can be saved, and let go of the store."""
