@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 QUALITIES = ("clean", "degraded")
+SETS = ("dogs-efficientnet", "clinc-minilm")
 COLUMNS = {
     "ap": "AP",
     "best_balanced_accuracy": "best accuracy",
@@ -41,12 +42,17 @@ false alarm rate of 0.1, templates of 3, half of the inputs degraded, mean of 5 
 `lda-k` and `plda` are fitted to clean and degraded vectors; `-clean-only` to clean ones; `-unit` to vectors of one
 length. `evidence` is `Retrofit(seed).fit(X, y, poor)`; `evidence-without-poor` makes poorer vectors itself.
 
-Falls short: average precision of `evidence` is below that of LDA with 100 dimensions on both sets, and so is DIR;
-degraded accuracy is ahead of the best baseline by less than 0.01; η tells degraded dogs with 0.82, not 0.85; on clean
-inputs, refusing by the distance to the nearest training vectors cuts more than refusing by η; on text, ECE. That the
-cosine is taken below 20 identities was decided after a draw of 10 dogs did worse on the test dogs; no number here
-depends on it.
-Not measured yet: a point head, the paper's loss, and other orders to refuse in than the norm and the neighbours.
+`Retrofit` was changed once after its first numbers here had been read (branches are blended, and two were added); that
+was chosen on validation identities cut from the training ones, and then read here. The rule to take the cosine below 20
+identities was made after a draw of 10 dogs did worse on the test dogs; no number here depends on it.
+
+![Balanced accuracy of cosine, LDA, PLDA and Retrofit, and of Retrofit without the most uncertain fifth](worth.png)
+
+**Falls short.** Average precision on clean inputs is below that of LDA with 100 dimensions: by 0.012 on dogs, by 0.025
+on text. Accuracy on degraded text is ahead of PLDA by 0.004, not 0.01. DIR is not ahead of LDA's, which averages the
+vectors of a template. η tells degraded dogs with 0.82, not 0.85. On clean text, refusing by η cuts 8 %, by the distance
+to the nearest training vectors 15 %; ECE is 0.04 there.
+Not measured: a point head, the paper's loss, and other orders to refuse in than the norm and the neighbours.
 """
 
 
@@ -67,9 +73,54 @@ def number(cell: dict[str, Any]) -> str:
     return f"{cell['measured']:.3f}{spread}"
 
 
+WAYS = {"cosine": "cosine", "lda-100": "LDA-100", "plda-unit": "PLDA", "evidence": "Retrofit"}
+KEPT = "Retrofit, a fifth refused"
+
+
+def draw(sets: dict[str, list[dict[str, Any]]], path: Path) -> None:
+    """Best balanced accuracies of all ways, clean and degraded, for each set."""
+    from matplotlib.figure import Figure
+
+    from hedged.plots.style import BLUE, FULL, INK, MUTED, ORANGE, SKY, VERMILION, calm
+
+    colours = dict(zip([*WAYS.values(), KEPT], (INK, MUTED, ORANGE, SKY, BLUE), strict=True))
+    figure = Figure(figsize=(FULL, 2.6), layout="constrained")
+    panels = figure.subplots(1, len(sets) * len(QUALITIES), sharey=False)
+    places = [(name, quality) for name in sets for quality in QUALITIES]
+    for axes, (name, quality) in zip(panels, places, strict=True):
+        found = {(c["method"], c["metric"]): c["measured"] for c in sets[name] if c["quality"] == quality}
+        values = {words: found[method, "best_balanced_accuracy"] for method, words in WAYS.items()}
+        values[KEPT] = 1 - (1 - values["Retrofit"]) * (1 - found["evidence", "error_cut"])
+        for place, (words, value) in enumerate(values.items()):
+            axes.plot(place, value, "o", color=colours[words], markersize=6, label=words)
+            axes.annotate(
+                f"{value:.3f}"[1:],
+                (place, value),
+                (0, 5),
+                textcoords="offset points",
+                ha="center",
+                fontsize=6.5,
+                color=INK,
+            )
+        low, high = min(values.values()), max(values.values())
+        axes.set_ylim(low - 0.1 * (high - low), high + 0.15 * (high - low))
+        axes.set_xlim(-0.7, len(values) - 0.3)
+        axes.set_xticks([])
+        axes.set_title(f"{name.split('-')[0]}, {quality}", fontsize=8, color=VERMILION if quality != "clean" else INK)
+        calm(axes)
+    panels[0].set_ylabel("balanced accuracy", fontsize=8)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=7, frameon=False
+    )
+    figure.savefig(path, dpi=200)
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
     lines = [TOP]
+    draw(
+        {name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in SETS}, folder / "worth.png"
+    )
     for path in sorted(folder.glob("*.json")):
         cells = json.loads(path.read_text(encoding="utf-8"))
         lines.append(f"## {path.stem}\n")

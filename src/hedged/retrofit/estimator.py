@@ -40,7 +40,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     nothing of the model itself.
 
     Args:
-        dim: dimensions of each of the two branches of the head, or "auto".
+        dim: dimensions of each branch of the head, at most, or "auto".
         axes: principal axes of the vectors that are kept.
         ridge: how much W, the variance within identities, is evened out before directions are found, or "auto".
         steps: batches that the quality network learns from.
