@@ -4,7 +4,7 @@
 
 VECTORS.npz is that of tools/measure_real.py. Settings of every baseline are chosen on validation identities, a quarter
 of the training ones, for each condition anew; then the test identities are clustered once, all inputs clean and half of
-them degraded. `hedged` has no setting: it estimates the base rate of pairs from the items. --validation stops before
+them degraded. `hedged` estimates the base rate of pairs from the items. --validation stops before
 the test identities are read. --keep names a folder for fitted heads, which take minutes.
 """
 
