@@ -153,20 +153,6 @@ def test_the_front_page_of_results_counts_what_falls_short() -> None:
     assert f"τ of clean images is {first}, {second} and {third}" in words
 
 
-def test_the_guide_shows_what_was_measured_of_the_retrofit() -> None:
-    found = json.loads((ROOT / "results" / "retrofit.json").read_text(encoding="utf-8"))
-    means, runs = found["mean_ap"], found["runs"]
-    small = "reduced to 28 pixels"
-    assert means["mog-1"][small] > means["point"][small] > means["raw"][small]
-    assert sorted((run["model"], run["seed"]) for run in runs) == [(m, s) for m in ("mog-1", "point") for s in range(3)]
-    assert all(run["cpu_seconds"] < 30 for run in runs)
-    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8").splitlines()
-    for words, head in (("a hedged head", "mog-1"), ("a point head", "point"), ("the vectors themselves", "raw")):
-        (line,) = (line for line in guide if line.startswith(f"| {words}"))
-        shown = [cell.strip().strip("*") for cell in line.split("|")[2:4]]
-        assert shown == [f"{means[head][name]:.3f}" for name in ("as they are", small)]
-
-
 def test_the_readme_shows_what_was_measured_of_pets() -> None:
     folder, readme = ROOT / "results" / "paper", " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     cells = [cell for name in ("pets", "pets-variants") for cell in json.loads((folder / f"{name}.json").read_bytes())]

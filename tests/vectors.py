@@ -21,29 +21,8 @@ def made_up(spread: float = 0.3, seed: int = 0) -> tuple[NDArray[np.float32], ND
 
 
 def write_vectors(folder: Path) -> Path:
-    """A file with vectors and labels, a file of the same seen worse, and a config of a short run on them."""
+    """A file with vectors and labels, and beside it, as worse.npz, one of the same seen worse."""
     vectors, labels = made_up()
     np.savez(folder / "vectors.npz", features=vectors, labels=labels)
     np.savez(folder / "worse.npz", features=made_up(spread=0.9, seed=1)[0], labels=labels)
-    config = folder / "vectors.toml"
-    config.write_text(f"""
-[data]
-source = "features"
-path = "{folder / "vectors.npz"}"
-corrupt_path = "{folder / "worse.npz"}"
-size = {SIZE}
-[model]
-dim = 4
-[loss]
-beta = 0.01
-scale = 5.0
-positive_weight = 0.2
-[train]
-steps = 150
-warmup = 10
-batch_size = 64
-classes_per_batch = 8
-images_per_class = 4
-checkpoint_every = 40
-""")
-    return config
+    return folder / "vectors.npz"

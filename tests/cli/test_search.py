@@ -253,7 +253,7 @@ def test_nobody_to_identify(hedged: Hedged, finished_run: Path, images: list[Pat
 
 def test_models_of_vectors_too(hedged: Hedged, tmp_path: Path) -> None:
     run, path, table = tmp_path / "run", tmp_path / "v.db", tmp_path / "table.csv"
-    embedder = Embedder.new(Architecture.model_validate({"backbone": "frozen", "shape": (6,), "dim": 3}), seed=0)
+    embedder = Embedder.new(Architecture.model_validate({"backbone": "vectors", "shape": (6,), "dim": 3}), seed=0)
     embedder.save(run)
     vectors = tmp_path / "vectors.npy"
     np.save(vectors, np.random.default_rng(0).normal(size=(5, 6)).astype(np.float32))

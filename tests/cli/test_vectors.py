@@ -1,4 +1,4 @@
-"""Vectors on the command line: train a head, evaluate it, embed and match rows; and files that cannot be used."""
+"""Vectors on the command line: rows are embedded and matched; and files that cannot be used."""
 
 from __future__ import annotations
 
@@ -10,39 +10,17 @@ import pytest
 from cli.commands import Hedged, arrays_of, check_refused, snapshot
 from vectors import SIZE, made_up, write_vectors
 
-from hedged.models import Embedder
-from hedged.training import build_data, load_config, train
+from hedged.models import Architecture, Embedder
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with vectors and, in `run`, a head trained on them."""
+    """A folder with vectors and, in `run`, a model of such vectors."""
     folder = tmp_path_factory.mktemp("vectors")
-    config = load_config(write_vectors(folder))
-    train(config, build_data(config).train, folder / "run")
+    write_vectors(folder)
+    Embedder.new(Architecture(backbone="vectors", dim=4, shape=(SIZE,)), seed=0, scale=1.0).save(folder / "run")
     np.save(folder / "bare.npy", made_up()[0])
     return folder
-
-
-def test_train_and_evaluate(hedged: Hedged, tmp_path: Path) -> None:
-    config, run = write_vectors(tmp_path), tmp_path / "run"
-    trained = hedged("train", config, "--out", run, "--set", "train.steps=40")
-    assert trained.code == 0, trained.err
-    assert "40 steps on vectors in" in trained.out
-    evaluated = hedged("evaluate", run)
-    assert evaluated.code == 0, evaluated.err
-    metrics = json.loads((run / "metrics.json").read_text())
-    for key in ("verification_ap", "knn_accuracy", "uncertainty"):
-        assert set(metrics[key]) == {"clean", "corrupt"}
-        assert all(0 <= value <= 1 for value in metrics[key].values())
-    assert metrics["test_set"]["classes"] == 6
-    assert metrics["decisions"]["threshold"]["chosen_on"] == "validation identities"
-    reported = hedged("evaluate", run, "--split", "validation", "--report", "--json")
-    assert reported.code == 0, reported.err
-    page = (run / "report-validation.html").read_text(encoding="utf-8")
-    assert "the vectors of the second file" in page
-    assert 'id="spread"' in page
-    assert 'id="extremes"' not in page  # there is nothing to see in a vector
 
 
 def test_embed_rows(hedged: Hedged, folder: Path, tmp_path: Path) -> None:
@@ -97,25 +75,3 @@ def test_files_that_cannot_be_used(hedged: Hedged, folder: Path, tmp_path: Path)
         check_refused(hedged("embed", folder / "run", given, "--out", tmp_path / "out.npz"), *words)
     check_refused(hedged("match", folder / "run", bare, f"{bare}:0"), "240 vectors", f"{bare}:0")
     assert snapshot(tmp_path) == before
-
-
-@pytest.mark.parametrize(
-    ("override", "words"),
-    [
-        ("data.path=missing.npz", "there is no file missing.npz"),
-        ("data.size=3", "set it to 12"),
-        ("data.corrupt_path=missing.npz", "there is no file missing.npz"),
-        ("model.backbone=shallow", "takes images"),
-        ("model.backbone=timm", "takes images"),
-    ],
-)
-def test_configs_that_cannot_be_run(hedged: Hedged, folder: Path, tmp_path: Path, override: str, words: str) -> None:
-    config = folder / "vectors.toml"
-    check_refused(hedged("train", config, "--out", tmp_path / "run", "--set", override), words)
-    assert not list(tmp_path.glob("run/*"))
-
-
-def test_a_network_of_the_users_needs_python(hedged: Hedged, folder: Path, tmp_path: Path) -> None:
-    config = folder / "vectors.toml"
-    result = hedged("train", config, "--out", tmp_path / "run", "--set", "model.backbone=module")
-    check_refused(result, "given from Python")

@@ -67,7 +67,7 @@ class Strokes:
 class TonesConfig(DataSection):
     """The section [data] of bells."""
 
-    default_backbone: ClassVar[str | None] = "frozen"
+    default_backbone: ClassVar[str | None] = "vectors"
 
     source: Literal["tones"]
     bells: Positive = 12
@@ -113,7 +113,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_its_section_is_known_by_its_source() -> None:
     config = parse_config(SETTINGS)
     assert config.data == TonesConfig(source="tones")
-    assert (config.model.backbone, config.architecture.shape) == ("frozen", (BINS,))
+    assert (config.model.backbone, config.architecture.shape) == ("vectors", (BINS,))
     with pytest.raises(ConfigError, match=r"data\.bell: unknown key; did you mean bells\?"):
         parse_config(SETTINGS | {"data": {"source": "tones", "bell": 3}})
     with pytest.raises(ConfigError, match="this needs a run on N-digit MNIST"):

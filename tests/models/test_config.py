@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from hedged.errors import ConfigError
 from hedged.models import Architecture, Backbone, Embedder, ModelConfig
-from hedged.models.backbones import FrozenConfig, MobileNetConfig, ShallowHiddenConfig
+from hedged.models.backbones import MobileNetConfig, ShallowHiddenConfig, VectorsConfig
 from hedged.training import load_config, parse_config
 from hedged.training.config import shipped_config, shipped_configs
 
@@ -20,7 +20,6 @@ IMAGES = (3, 32, 32)
 CONFIGS = {
     "demo": "b7dc51ded18c68fb",
     "demo-offline": "d8065a21f05fdf50",
-    "features": "bd500d62a29ffa97",
     "paper": "7c22432851f1310e",
     "pets": "efebe83abc0e7272",
 }
@@ -46,12 +45,8 @@ DESCRIPTIONS: list[tuple[dict[str, Any], str]] = [
         '"shape": [3, 32, 32], "resize": 40}',
     ),
     (
-        {"backbone": "frozen", "shape": (7,)},
-        '{"backbone": "frozen", "head": "gaussian", "dim": 2, "components": 1, "shape": [7]}',
-    ),
-    (
-        {"backbone": "frozen-hidden", "shape": (7,), "hidden": 5, "head": "point"},
-        '{"backbone": "frozen-hidden", "hidden": 5, "head": "point", "dim": 2, "components": 1, "shape": [7]}',
+        {"backbone": "vectors", "shape": (7,), "head": "point"},
+        '{"backbone": "vectors", "head": "point", "dim": 2, "components": 1, "shape": [7]}',
     ),
     (
         {"backbone": "timm", "shape": IMAGES, "name": "resnet34", "pretrained": False},
@@ -96,7 +91,7 @@ def test_a_config_has_the_keys_of_its_backbone_before_those_of_the_head() -> Non
 
 def test_the_key_backbone_chooses_the_section() -> None:
     assert ModelConfig.model_validate({}) == ShallowHiddenConfig()
-    assert isinstance(ModelConfig.model_validate({"backbone": "frozen"}), FrozenConfig)
+    assert isinstance(ModelConfig.model_validate({"backbone": "vectors"}), VectorsConfig)
     assert parse_config({"model": {"hidden": 7}}).model == ShallowHiddenConfig(hidden=7)
     section = MobileNetConfig(width=0.5)
     assert ModelConfig.model_validate(section) is section
@@ -105,10 +100,7 @@ def test_the_key_backbone_chooses_the_section() -> None:
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (
-            {"backbone": "resnet"},
-            "model.backbone is one of frozen, frozen-hidden, mobilenet, module, shallow, shallow-hidden",
-        ),
+        ({"backbone": "resnet"}, "model.backbone is one of mobilenet, module, shallow, shallow-hidden, "),
         ({"backbone": 3}, "got 3"),
         ({"backbone": "mobilenet", "hidden": 3}, 'backbone = "mobilenet" has no setting hidden: leave it out'),
         ({"backbone": "mobilenet", "widht": 0.5}, "model.widht: unknown key; did you mean width?"),
@@ -125,7 +117,7 @@ def test_mistakes_in_a_section_are_told_in_words(model: dict[str, Any], message:
 
 def test_only_images_are_resized() -> None:
     with pytest.raises(ValidationError, match=r"resize = 8 is for images .* got shape = \(7,\)"):
-        Architecture(backbone="frozen", shape=(7,), resize=8)
+        Architecture(backbone="vectors", shape=(7,), resize=8)
 
 
 class Sums(Backbone):

@@ -18,7 +18,7 @@ from hedged.distributions import Distribution, Gaussian, Point
 from hedged.errors import ConfigError, DataError, RunError, ShapeError, ValueRangeError
 from hedged.match import MatchModel
 from hedged.models import Architecture, Head, Mirrored, OneView
-from hedged.models.backbones import MobileNet, ShallowHidden, Standardize
+from hedged.models.backbones import MobileNet, ShallowHidden, Vectors
 
 IMAGES = (3, 8, 8)
 
@@ -135,7 +135,7 @@ def test_backbones_of_ours_need_not_be_given_again(tmp_path: Path) -> None:
     backbones = {
         "shallow": ShallowHidden((1, 16, 20), (2, 3), hidden=5),
         "mobile": MobileNet((3, 32, 32), 0.25),
-        "vectors": Standardize(6),
+        "vectors": Vectors(6),
     }
     for name, backbone in backbones.items():
         e = Embedder(backbone, GaussianHead(backbone.features, 2), MatchCurve())
@@ -152,9 +152,9 @@ def test_what_does_not_fit_together_is_refused() -> None:
     with pytest.raises(ShapeError, match="returns 12 features, and its head takes 11"):
         Embedder(own_network(), GaussianHead(11, 2), MatchCurve(), shape=IMAGES)
     with pytest.raises(ShapeError, match="returns 6 features, and its head takes 5"):
-        Embedder(Standardize(6), GaussianHead(5, 2), MatchCurve())
+        Embedder(Vectors(6), GaussianHead(5, 2), MatchCurve())
     with pytest.raises(ShapeError, match=r"of shape \(6,\), got shape = \(7,\)"):
-        Embedder(Standardize(6), GaussianHead(6, 2), MatchCurve(), shape=(7,))
+        Embedder(Vectors(6), GaussianHead(6, 2), MatchCurve(), shape=(7,))
 
 
 class Fixed(Head):

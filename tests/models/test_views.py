@@ -92,8 +92,8 @@ def test_a_model_that_is_not_mirrored_is_described_as_before() -> None:
 
 
 def test_only_images_have_mirror_images() -> None:
-    with pytest.raises(ValueError, match='backbone = "frozen" takes vectors'):
-        Architecture(backbone="frozen", shape=(16,), mirrored=True)
+    with pytest.raises(ValueError, match='backbone = "vectors" takes vectors'):
+        Architecture(backbone="vectors", shape=(16,), mirrored=True)
     with pytest.raises(ValueError, match=r"got shape = \(16,\)"):
         Architecture(backbone="module", shape=(16,), mirrored=True)
 

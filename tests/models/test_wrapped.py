@@ -1,4 +1,4 @@
-"""Networks that were written elsewhere: frozen features, a module of the user's, timm."""
+"""Networks that were written elsewhere: vectors as they are, a module of the user's, timm."""
 
 from __future__ import annotations
 
@@ -6,63 +6,29 @@ import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from hedged.errors import ConfigError, MissingDependencyError, ShapeError, ValueRangeError
 from hedged.models import Architecture
-from hedged.models.backbones import Standardize, StandardizeHidden, Wrapped
+from hedged.models.backbones import Vectors, Wrapped
 
 
-@settings(max_examples=20, deadline=None)
-@given(rows=st.integers(2, 40), size=st.integers(1, 8), seed=st.integers(0, 1000))
-def test_training_vectors_have_no_mean_and_unit_deviation(rows: int, size: int, seed: int) -> None:
-    vectors = np.random.default_rng(seed).normal(50, 10, (rows, size)).astype(np.float32)
-    backbone = Standardize(size)
-    backbone.fit(torch.from_numpy(vectors))
-    exact = vectors.astype(np.float64)
-    wanted = (exact - exact.mean(0)) / exact.std(0)
-    np.testing.assert_allclose(backbone(torch.from_numpy(vectors)).numpy(), wanted, atol=2e-4)
-
-
-def test_a_feature_that_never_changes_is_not_blown_up() -> None:
-    vectors = torch.tensor([[1.0, 3.0, 0.1], [3.0, 3.0, 0.1 + 1e-8]])
-    backbone = Standardize(3)
-    backbone.fit(vectors)
-    assert backbone(vectors + torch.tensor([0.0, 0.5, 0.5])).abs().max() <= 1.0
-
-
-def test_mean_and_deviation_are_saved_and_not_learned() -> None:
-    backbone = StandardizeHidden(4, hidden=8)
-    backbone.fit(torch.randn(20, 4) + 5)
-    other = StandardizeHidden(4, hidden=8)
-    other.load_state_dict(backbone.state_dict())
-    vectors = torch.randn(3, 4)
-    assert torch.equal(other(vectors), backbone(vectors))
-    assert {name for name, _ in backbone.named_parameters()} == {"hidden.0.weight", "hidden.0.bias"}
-
-
-def test_frozen_backbones_are_of_one_length() -> None:
-    for backbone, features in (("frozen", 7), ("frozen-hidden", 5)):
-        settings = {"backbone": backbone, "shape": (7,)} | ({"hidden": 5} if features == 5 else {})
-        architecture = Architecture.model_validate(settings)
-        assert Architecture.model_validate(architecture.model_dump(mode="json")) == architecture
-        network = architecture.build_backbone()
-        assert network(torch.randn(2, 7)).shape == (2, features) == (2, network.features)
-        with pytest.raises(ShapeError, match=r"\(B, 7\), got \(2, 6\)"):
-            network(torch.randn(2, 6))
+def test_vectors_are_of_one_length() -> None:
+    architecture = Architecture(backbone="vectors", shape=(7,))
+    assert Architecture.model_validate(architecture.model_dump(mode="json")) == architecture
+    network, vectors = architecture.build_backbone(), torch.randn(2, 7)
+    assert torch.equal(network(vectors), vectors)
+    assert network.features == 7
+    with pytest.raises(ShapeError, match=r"\(B, 7\), got \(2, 6\)"):
+        network(torch.randn(2, 6))
     with pytest.raises(ValueError, match=r"takes vectors \(length,\), got shape = \(3, 8, 8\)"):
-        Architecture(backbone="frozen", shape=(3, 8, 8))
+        Architecture(backbone="vectors", shape=(3, 8, 8))
     with pytest.raises(ValueError, match=r"takes images .* got shape = \(7,\)"):
         Architecture(backbone="mobilenet", shape=(7,))
     with pytest.raises(ValueRangeError, match="at least one feature"):
-        Standardize(0)
-    with pytest.raises(ShapeError, match="two vectors or more"):
-        Standardize(3).fit(torch.zeros(1, 3))
+        Vectors(0)
 
 
 def own_network() -> nn.Sequential:

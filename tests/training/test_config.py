@@ -66,7 +66,12 @@ def test_overrides_are_toml_values_or_bare_words(tmp_path: Path) -> None:
         ({"model": {"head": "mixture", "components": 2}, "loss": {"means": "points"}}, '"gaussian", got "mixture"'),
         ({"model": {"head": "mixture"}, "loss": {"means": "points"}}, 'set loss.means = "hedged"'),
         ({"loss": {"mutual_weight": 0.1}}, 'got "hedged": set loss.means = "points", or loss.mutual_weight = 0'),
-        ({"data": VECTORS, "model": {"mirrored": True}}, 'mirrored = true is for images, and backbone = "frozen"'),
+        ({"data": VECTORS}, "fitted by `hedged retrofit VECTORS --out RUN`"),
+        (
+            {"model": {"backbone": "vectors", "mirrored": True}},
+            'is for images, and backbone = "vectors"',
+        ),
+        ({"model": {"backbone": "vectors"}}, 'takes vectors, which data.source = "mnist" does not give'),
         ({"model": {"head": "point"}}, 'loss.kind = "soft-contrastive"'),
         ({"loss": {"beta": -1.0}}, "loss.beta: input should be greater than or equal to 0, got -1.0"),
         ({"loss": {"beta": float("nan")}}, "loss.beta"),

@@ -13,7 +13,7 @@ from races import forkserver, race
 from tiny import in_a_child, tiny_config, tiny_data
 
 from hedged.errors import RunError
-from hedged.training import Run, train
+from hedged.training import Run, load_config, train
 
 STEPS = 4
 
@@ -34,7 +34,7 @@ def test_of_two_trainings_into_one_folder_one_is_refused(tmp_path: Path, races: 
         assert taken in refused.refusal or "already holds a run" in refused.refusal
         run, seed = Run(folder), outcomes.index(done)
         assert run.embedder.fingerprint() == done.done == alone[seed]
-        assert run.config.train.seed == seed
+        assert load_config(run.config_file).train.seed == seed
         assert len(run.log_file.read_text().splitlines()) == 1  # of one training
         assert not list(folder.glob(".*"))
 

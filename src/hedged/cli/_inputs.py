@@ -42,11 +42,13 @@ class Inputs(NamedTuple):
         ids: the path of an image; of a vector its id if the file has ids, else FILE:ROW.
         vectors: float32 (n, F), for a model of vectors; else the inputs are the images at `paths`.
         paths: the image files.
+        labels: of vectors, whose each is, if its file says.
     """
 
     ids: list[str]
     vectors: NDArray[np.float32] | None = None
     paths: Sequence[Path] = ()
+    labels: Sequence[str | None] = ()
 
     def at(self, places: Tensor) -> list[Path] | NDArray[np.float32]:
         """The inputs at some places, as an `Embedder` takes them."""
@@ -57,7 +59,7 @@ class Inputs(NamedTuple):
         ids = [self.ids[i] for i in places.tolist()]
         if self.vectors is None:
             return Inputs(ids, paths=[self.paths[i] for i in places.tolist()])
-        return Inputs(ids, self.vectors[places.numpy()])
+        return Inputs(ids, self.vectors[places.numpy()], labels=[self.labels[i] for i in places.tolist()])
 
 
 def inputs_of(embedder: Embedder, given: Sequence[Path], once: bool = True) -> Inputs:
@@ -156,10 +158,11 @@ def read_rows(given: Sequence[Path], size: int) -> Inputs:
     import numpy as np
 
     parts = [_rows(path) for path in given]
-    for path, (_, vectors) in zip(given, parts, strict=True):
-        if vectors.shape[1] != size:
-            raise DataError(f"{path} has vectors of {vectors.shape[1]} numbers, this model takes {size}")
-    return Inputs([name for names, _ in parts for name in names], np.concatenate([vectors for _, vectors in parts]))
+    for path, part in zip(given, parts, strict=True):
+        if part.vectors.shape[1] != size:
+            raise DataError(f"{path} has vectors of {part.vectors.shape[1]} numbers, this model takes {size}")
+    ids, labels = ([one for part in parts for one in getattr(part, name)] for name in ("ids", "labels"))
+    return Inputs(ids, np.concatenate([part.vectors for part in parts]), labels=labels)
 
 
 def read_row(given: Path, size: int) -> Inputs:
@@ -170,8 +173,16 @@ def read_row(given: Path, size: int) -> Inputs:
     return rows
 
 
-def _rows(given: Path) -> tuple[list[str], NDArray[np.float32]]:
-    """Names and vectors of the rows that an argument names."""
+class _Rows(NamedTuple):
+    """Rows of a file of vectors."""
+
+    ids: list[str]
+    vectors: NDArray[np.float32]
+    labels: list[str | None]
+
+
+def _rows(given: Path) -> _Rows:
+    """The rows that an argument names."""
     from hedged.data.features.files import read_features
 
     one = None if given.exists() else ONE.fullmatch(str(given))
@@ -179,9 +190,10 @@ def _rows(given: Path) -> tuple[list[str], NDArray[np.float32]]:
     table = read_features(path)
     count = len(table.vectors)
     names = [f"{path}:{i}" for i in range(count)] if table.ids is None else table.ids.tolist()
+    labels = [None] * count if table.labels is None else table.labels.tolist()
     if one is None:
-        return names, table.vectors
+        return _Rows(names, table.vectors, labels)
     row = int(one[2])
     if row >= count:
         raise DataError(f"{path} has rows 0 to {count - 1}, so there is no row {row}")
-    return [names[row]], table.vectors[row : row + 1]
+    return _Rows([names[row]], table.vectors[row : row + 1], [labels[row]])

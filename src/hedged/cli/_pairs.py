@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,8 +38,11 @@ def evaluate_pairs(run: Run, file: Path, images: Path | None, as_json: bool) -> 
     from hedged.evaluation.headline import decision_rows
 
     listed, decider = read_pairs(file, images), load_decider(run.folder, run.embedder.fingerprint())
-    validation = None if decider else _validation(run)
+    calibrated_on = run.config.calibrated_on
+    validation = None if decider or calibrated_on else _validation(run)
     decisions = decide_listed(run.embedder, listed, validation, run.config.data.on_broken_file, decider)
+    if calibrated_on and not decider:
+        decisions = replace(decisions, chosen_on=calibrated_on)
     metrics = {"decisions": decisions.metrics(), "file": str(file)}
     path = run.metrics_file(PART)
     write_json(path, metrics)

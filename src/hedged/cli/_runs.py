@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hedged.models import Embedder
 
 RunFolder = Annotated[
-    Path, typer.Argument(metavar="RUN", help="A run folder, written by `hedged train` or `hedged demo`.")
+    Path, typer.Argument(metavar="RUN", help="A run folder, written by `hedged train`, `retrofit` or `demo`.")
 ]
 Model = Annotated[
     Path,

@@ -13,7 +13,7 @@ from hedged.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from hedged.data import Dataset
-    from hedged.training import Config
+    from hedged.training import RunConfig
 
 EXAMPLES = examples(
     "hedged evaluate runs/first",
@@ -72,7 +72,7 @@ def evaluate(
         print(f"report: {opened.report_file(part)}")
 
 
-def _images(config: Config, wanted: str | None) -> tuple[str, Dataset, Dataset | None]:
+def _images(config: RunConfig, wanted: str | None) -> tuple[str, Dataset, Dataset | None]:
     """The name of what to measure on, that itself, and what to choose a threshold on: other images, or none."""
     from hedged.training import build_data
 
@@ -85,6 +85,6 @@ def _images(config: Config, wanted: str | None) -> tuple[str, Dataset, Dataset |
             f"this run was trained with {config.data.split_settings}, "
             f"whose test sets are {', '.join(parts)}, not {wanted}: choose one of these with --split"
         )
-    name = wanted or next(iter(data.test))
+    name = wanted or data.first_test[0]
     chosen = parts[name]
     return name, chosen, None if chosen is data.validation else data.validation

@@ -43,7 +43,7 @@ class Source(NamedTuple):
     Args:
         inputs: The inputs.
         described: Labels and metadata by id.
-        folder_labels: Whether inputs without a label get the name of their folder.
+        folder_labels: Whether images without a label there get the name of their folder.
         skip_broken: Whether to leave out files that cannot be decoded.
     """
 
@@ -63,8 +63,8 @@ class Source(NamedTuple):
 
         for inputs, z in embedded_sound(embedder, self.inputs, self.skip_broken):
             of_each = [self.described.get(name, Described(None, {})) for name in inputs.ids]
-            folders = _folders(inputs) if self.folder_labels else [None] * len(inputs.ids)
-            labels = [known.label or folder for known, folder in zip(of_each, folders, strict=True)]
+            own = _folders(inputs) if self.folder_labels else inputs.labels or [None] * len(inputs.ids)
+            labels = [known.label or label for known, label in zip(of_each, own, strict=True)]
             yield Rows(inputs.ids, z, fingerprint, labels, [known.metadata for known in of_each])
 
 
@@ -103,6 +103,7 @@ def build(
 ) -> None:
     """Embed images or vectors into a new store, and build its index.
 
+    The id of a row is the path as given; a vector has the id and the label that its file gives it, or is FILE:ROW.
     A store is one SQLite file, or tables on a PostgreSQL server. Rows reported as done are on disk; if the command is
     interrupted, continue with `hedged index add`.
     """
@@ -141,7 +142,7 @@ def add(
 ) -> None:
     """Embed images or vectors and add them to a store.
 
-    The id of a row is the path as given; for a vector FILE:ROW, or its id in the file.
+    The id of a row is the path as given; a vector has the id and the label that its file gives it, or is FILE:ROW.
     """
     from hedged.search import open_store
 
@@ -229,7 +230,7 @@ def _write(write: Callable[[Rows], None], batches: Iterable[Rows]) -> int:
 def _folders(inputs: Inputs) -> list[str]:
     """The names of the folders of the images."""
     if inputs.vectors is not None:
-        raise ConfigError("vectors are in no folders: give their labels by a table, --metadata F")
+        raise ConfigError("vectors are in no folders: give their labels in their file, or by a table, --metadata F")
     return [path_text(path.resolve().parent.name) for path in inputs.paths]
 
 

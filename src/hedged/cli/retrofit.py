@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hedged.cli._output import Force, Json, examples, print_json, print_table, refuse_overwriting
 from hedged.errors import DataError
 
+if TYPE_CHECKING:
+    from hedged.data import Features, FeaturesConfig, Splits
+    from hedged.retrofit import Report, Retrofit
+
 EXAMPLES = examples(
     "hedged retrofit vectors.npz --out runs/head",
     "hedged retrofit vectors.npz --poor blurred.npz --out runs/head",
     "hedged retrofit vectors.npy --labels names.txt --out runs/head",
+    "hedged retrofit vectors.npz --test-share 0 --validation-share 0 --out runs/final",
 )
+TEST_SHARE, VALIDATION_SHARE = 0.2, 0.1
 
 
 def retrofit(
     vectors: Annotated[
         Path, typer.Argument(metavar="VECTORS", help="A file of vectors with their labels: .npz, .parquet or .npy.")
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="RUN", help="Folder to write the head to.")],
+    out: Annotated[Path, typer.Option("--out", metavar="RUN", help="Folder for the run: config and model.")],
     labels: Annotated[
         Path | None,
         typer.Option("--labels", metavar="FILE", help="File with the labels of the rows, if VECTORS has none."),
@@ -30,29 +36,96 @@ def retrofit(
         Path | None,
         typer.Option("--poor", metavar="FILE", help="The same inputs in worse quality: a file with the same rows."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
+    test_share: Annotated[
+        float | None,
+        typer.Option(
+            "--test-share",
+            min=0,
+            max=0.99,
+            metavar="SHARE",
+            help="Share of the identities held out for `hedged evaluate`. [by the column split of VECTORS, else 0.2]",
+        ),
+    ] = None,
+    validation_share: Annotated[
+        float,
+        typer.Option(
+            "--validation-share",
+            min=0,
+            max=0.99,
+            metavar="SHARE",
+            help="Share of the others held out for `hedged calibrate`.",
+        ),
+    ] = VALIDATION_SHARE,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 0,
     force: Force = False,
     json: Json = False,
 ) -> None:
     """Fit a hedged head to vectors of any model.
 
-    Compares the head with cosine similarity, LDA and PLDA on held-out identities, calibrates it there, and writes it to
-    RUN. From Python, `hedged.Retrofit.load` reads it.
+    Compares the head with cosine similarity, LDA and PLDA on held-out identities, and calibrates it there. RUN is then
+    a run like any other, for `evaluate`, `calibrate`, `match`, `index`, `search`, `identify` and `embed`. Some
+    identities are held out from the fit, so that these verbs can measure on new ones; to fit to all, set both shares
+    to 0.
     """
-    from hedged.data.features.files import read_features
+    from hedged._files import make_folder
     from hedged.retrofit import Retrofit
+    from hedged.training import RetrofitConfig, Run
 
-    refuse_overwriting(out / "retrofit.json", force)
+    run = Run(out)
+    there = [file for file in (run.model_file, run.checkpoint_file, run.config_file) if file.exists()]
+    refuse_overwriting(there[0] if there else None, force)
+    section = _section(vectors, labels, poor, test_share, validation_share, seed)
+    parts = section.open()
+    head = _fit(Retrofit(seed=seed, verbose=True), parts.train)
+    parameters = {name: value for name, value in head.get_params().items() if name != "verbose"}
+    config = RetrofitConfig(data=section, retrofit=parameters)
+    head.embedder_.notes |= {"digest": config.digest(), "data": parts.train.source}
+    make_folder(out)
+    run.keep_config(config)
+    head.save(out)
+    run.calibration_file.unlink(missing_ok=True)  # of the head that was here before
+    kept = {name: part.n_classes for name, part in _kept(parts).items()}
+    if json:
+        print_json({"out": str(out), "kept": kept, **head.report_.as_dict()})
+        return
+    _print(head.report_, kept, out)
+
+
+def _section(
+    vectors: Path, labels: Path | None, poor: Path | None, test_share: float | None, validation_share: float, seed: int
+) -> FeaturesConfig:
+    """The section [data] of the run: which vectors, and which identities are kept from the fit."""
+    from hedged.data import FeaturesConfig
+    from hedged.data.features.files import read_features
+
     table = read_features(vectors, labels)
     if table.labels is None:
         raise DataError(f"{vectors} has no labels: add an array `labels`, or name a file of them with --labels")
-    worse = None if poor is None else read_features(poor).vectors
-    head = Retrofit(seed=seed, verbose=True).fit(table.vectors, table.labels, poor=worse)
-    head.save(out)
-    report = head.report_
-    if json:
-        print_json({"out": str(out), **report.as_dict()})
-        return
+    by_column = table.split is not None and test_share is None
+    return FeaturesConfig(
+        source="features",
+        path=str(vectors.resolve()),
+        size=table.vectors.shape[1],
+        labels=str(labels.resolve()) if labels else "",
+        corrupt_path=str(poor.resolve()) if poor else "",
+        split="column" if by_column else "share",
+        test_share=TEST_SHARE if test_share is None else test_share,
+        validation_share=validation_share,
+        seed=seed,
+    )
+
+
+def _fit(head: Retrofit, train: Features) -> Retrofit:
+    names = [train.names[label] for label in train.labels.tolist()]
+    return head.fit(train.vectors, names, poor=train.twins)
+
+
+def _kept(parts: Splits[Features]) -> dict[str, Features]:
+    """The parts that the fit does not see."""
+    return {**parts.test, **({"validation": parts.validation} if parts.validation else {})}
+
+
+def _print(report: Report, kept: dict[str, int], out: Path) -> None:
     rows = [
         (
             m.way,
@@ -66,3 +139,6 @@ def retrofit(
     print_table(title, ("held-out identities", "accuracy", "AP", "poor: accuracy", "AP"), rows)
     for note in report.notes:
         print(note)
+    verbs = {"test": "evaluate", "validation": "calibrate"}
+    for name, count in kept.items():
+        print(f"{count:,} identities were kept from the fit: hedged {verbs[name]} {out}")

@@ -19,7 +19,7 @@ EXAMPLES = examples(
 def train(
     config: Annotated[
         str,
-        typer.Argument(metavar="CONFIG", help="A TOML file, or a built-in config: demo, features, paper, pets, …"),
+        typer.Argument(metavar="CONFIG", help="A TOML file, or a built-in config: demo, paper, pets, …"),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="RUN", help="Folder for the run: config, log, weights.")],
     resume: Annotated[

@@ -13,7 +13,6 @@ from hedged.data.dataset import PaperTask as PaperTask
 from hedged.data.dataset import Splits as Splits
 from hedged.data.features.config import FeaturesConfig as FeaturesConfig
 from hedged.data.features.dataset import Features as Features
-from hedged.data.features.dataset import FeatureStream as FeatureStream
 from hedged.data.features.dataset import open_features as open_features
 from hedged.data.ndigit.config import NDigitConfig as NDigitConfig
 from hedged.data.ndigit.dataset import NDigit as NDigit

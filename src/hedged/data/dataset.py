@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hedged.errors import DataError
+
 
 class Dataset(ABC):
     """Labelled inputs, each clean and as a corrupt twin.
@@ -163,12 +165,23 @@ class Splits(Generic[D_co]):
     Args:
         train: what a model is trained on.
         validation: what settings and thresholds are chosen on, if anything was kept for it.
-        test: one or more test sets by name; the first is measured unless another is asked for.
+        test: test sets by name; the first is measured unless another is asked for. A run that kept nothing to test has
+            none.
     """
 
     train: D_co
     validation: D_co | None
     test: Mapping[str, D_co]
+
+    @property
+    def first_test(self) -> tuple[str, D_co]:
+        """The name of the first test set and the set itself; refused if there is none."""
+        if not self.test:
+            raise DataError(
+                "this run kept no identities to test: all were fitted to. Fit again with some kept, as "
+                "`hedged retrofit VECTORS --out RUN --test-share 0.2`"
+            )
+        return next(iter(self.test.items()))
 
 
 @final

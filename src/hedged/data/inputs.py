@@ -136,7 +136,9 @@ def vector_batches(inputs: Any, size: int, batch_size: int) -> Iterator[Tensor]:
 def _vectors(given: Any, size: int) -> Tensor:
     if isinstance(given, str | Path):
         if not is_feature_file(Path(given)):
-            raise DataError(f"this model takes vectors, in .npy, .npz or .parquet, got {given}: see `hedged train`")
+            raise DataError(
+                f"this model takes vectors, in .npy, .npz or .parquet, got {given}: embed it with your network first"
+            )
         name, rows = str(given), torch.from_numpy(read_features(Path(given)).vectors)
     else:
         name, rows = "this input", torch.as_tensor(given)

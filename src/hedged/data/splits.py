@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, TypeVar, final
+from typing import ClassVar, Literal, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ class SplitRule:
     Args:
         by: "share" draws a share of the identities; "pattern" takes those in which a regular expression is found;
             "column" goes by the column `split` of a table.
-        test_share: with "share", the share of the identities that are tested.
+        test_share: with "share", the share of the identities that are tested; 0: none are.
         test_pattern: with "pattern", the regular expression.
         validation_share: the share of the other identities that is kept for validation, unless the column has some.
         seed: draws the shares.
@@ -60,6 +60,8 @@ class IdentitySplitSection(DataSection):
         seed: seed of the split.
     """
 
+    may_test_nobody: ClassVar[bool] = False  # whether test_share may be 0
+
     split: SplitBy = "share"
     test_share: Share = 0.2
     test_pattern: str = ""
@@ -70,7 +72,7 @@ class IdentitySplitSection(DataSection):
     def _split_fits(self) -> Self:
         if (self.split == "pattern") != bool(self.test_pattern):
             raise ValueError('data.split = "pattern" and data.test_pattern go together: set both, or neither')
-        if self.split == "share" and not self.test_share:
+        if self.split == "share" and not self.test_share and not self.may_test_nobody:
             raise ValueError("data.test_share = 0 leaves nothing to test: set a share of the identities, such as 0.2")
         return self
 
@@ -163,7 +165,7 @@ def _by_column(column: Sequence[str] | Names | None, names: Names, labels: NDArr
 
 
 def cut(whole: N, part: Names, rule: SplitRule) -> Splits[N]:
-    """The parts of a set; a part to train on and one to test must not be empty.
+    """The parts of a set; a part to train on must not be empty, nor one to test, unless a share of 0 was asked for.
 
     Args:
         whole: the set.
@@ -171,10 +173,11 @@ def cut(whole: N, part: Names, rule: SplitRule) -> Splits[N]:
         rule: what made them; an error message refers to it.
     """
     train, validation, test = (whole.subset(np.flatnonzero(part == name)) for name in ("train", "validation", "test"))
+    tests_nobody = rule.by == "share" and not rule.test_share
     for name, inputs in (("train on", train), ("test", test)):
-        if not len(inputs):
+        if not len(inputs) and not (name == "test" and tests_nobody):
             raise DataError(f"this split leaves none of the {len(whole):,} inputs to {name}: {_advice(rule)}")
-    return Splits(train, validation if len(validation) else None, {"test": test})
+    return Splits(train, validation if len(validation) else None, {} if tests_nobody else {"test": test})
 
 
 def _advice(rule: SplitRule) -> str:

@@ -13,7 +13,7 @@ from hedged.evaluation.evaluation import Condition, match_scores
 from hedged.evaluation.verification import decide_listed
 from hedged.metrics import balanced_pairs
 from hedged.models import Embedder, embed_all
-from hedged.training import Config, build_data
+from hedged.training import RunConfig, build_data
 
 PAIRS = 200_000  # that are drawn of a data set
 
@@ -51,7 +51,7 @@ def scored_pairs(embedder: Embedder, data: Dataset, condition: Condition = "clea
     return ScoredPairs.of(scores, labels[pairs.first], labels[pairs.second])
 
 
-def pairs_of_run(config: Config, embedder: Embedder, condition: Condition = "clean") -> Source:
+def pairs_of_run(config: RunConfig, embedder: Embedder, condition: Condition = "clean") -> Source:
     """Pairs of the validation part of a run; if it kept none, of its first test set, with a warning.
 
     Args:
@@ -62,7 +62,7 @@ def pairs_of_run(config: Config, embedder: Embedder, condition: Condition = "cle
     splits = build_data(config)
     name, data = "validation", splits.validation
     if data is None:
-        name, data = next(iter(splits.test.items()))
+        name, data = splits.first_test
         logger.warning(
             "this run kept no %s for validation, so it is calibrated on its test set (%s); to measure calibration, "
             "give other pairs with --pairs, or train with some %s held out",

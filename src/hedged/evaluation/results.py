@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 from hedged import __version__
@@ -15,8 +15,7 @@ from hedged.evaluation.evaluation import Evaluation
 from hedged.evaluation.headline import HeadlineRow, decision_rows, headline_rows
 from hedged.evaluation.verification import Decisions, decide
 from hedged.models import Embedder
-from hedged.training import Config, Run
-from hedged.training.config import TrainConfig
+from hedged.training import Run
 
 if TYPE_CHECKING:
     from hedged.decisions import Decider
@@ -54,7 +53,7 @@ def measure(
     """Evaluate a finished run and write metrics.json and, if wanted, report.html.
 
     Pairs are decided on by the saved calibration of the run if it has one. Without one, pairs of your own data are
-    decided on at the threshold that is best on `validation`.
+    decided on at the threshold that is best on `validation`, or at p = 0.5 if the model came calibrated.
 
     Args:
         run: The run.
@@ -71,7 +70,9 @@ def measure(
     config = run.config
     evaluation = Evaluation(embedder, data, progress=logger.info)
     decider = load_decider(run.folder, embedder.fingerprint())
-    decisions = _decided(evaluation, validation, decider) if decider or not data.paper_task else None
+    decisions = None
+    if decider or not data.paper_task:
+        decisions = _decided(evaluation, validation, decider, config.calibrated_on)
     rows, measured = headline_rows(evaluation), evaluation.metrics()
     if decisions:
         rows, measured = (*decision_rows(decisions), *rows), measured | {"decisions": decisions.metrics()}
@@ -82,29 +83,17 @@ def measure(
     if report:
         from hedged.evaluation.report.page import write_report  # late: what draws is slow to import
 
-        write_report(evaluation, run.report_file(part), _settings_shown(config, data.inputs, spent), rows, decisions)
+        times = {f"Time of {what}": f"{value:.0f} s" for what, value in spent.items()}
+        shown = {**config.shown(data.inputs), **times, "hedged": __version__}
+        write_report(evaluation, run.report_file(part), shown, rows, decisions)
     return Results(evaluation, metrics, rows, decisions)
 
 
-def _decided(evaluation: Evaluation, validation: Dataset | None, decider: Decider | None) -> Decisions:
+def _decided(
+    evaluation: Evaluation, validation: Dataset | None, decider: Decider | None, calibrated_on: str
+) -> Decisions:
     evaluation.progress("deciding on pairs")
+    if calibrated_on and not decider:
+        return replace(decide(evaluation), chosen_on=calibrated_on)
     chosen_on = Evaluation(evaluation.embedder, validation) if validation and not decider else None
     return decide(evaluation, chosen_on, decider=decider)
-
-
-def _optimiser(train: TrainConfig) -> str:
-    decay = f"W with a decay of {train.weight_decay:g}" if train.weight_decay else ""
-    return f"Adam{decay} at {train.learning_rate:g}"
-
-
-def _settings_shown(config: Config, inputs: str, seconds: Mapping[str, float]) -> dict[str, str]:
-    """The settings that a reader of the report wants to know."""
-    train, loss = config.train, config.loss
-    return {
-        "Training": f"{train.steps:,} steps of {train.batch_size} {inputs}, {_optimiser(train)}",
-        "Loss": f"{loss.kind}, β = {loss.beta:g}" if loss.kind == "hedged" else loss.kind,
-        **({"Split": f"by {config.data.split_by}"} if config.data.split_by else {}),
-        "Seed of the training": str(train.seed),
-        **{f"Time of {what}": f"{value:.0f} s" for what, value in seconds.items()},
-        "hedged": __version__,
-    }

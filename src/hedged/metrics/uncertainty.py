@@ -54,16 +54,20 @@ class UncertaintyCurve:
         return float(np.corrcoef(-self.uncertainty, self.performance)[0, 1])
 
 
+ROUNDING = 1e-5  # relative: what values of single precision that should be equal may differ by
+
+
 def is_constant(uncertainty: ArrayLike) -> bool:
-    """Whether all items have the same η, as points of a match curve have: then η cannot sort them.
+    """Whether all items have the same η but for rounding, as points of a match curve have: then η cannot sort them.
 
     Args:
         uncertainty: η of each item, `(n,)`.
 
-    >>> is_constant([0.1, 0.1]), is_constant([0.1, 0.2])
-    (True, False)
+    >>> is_constant([0.1, 0.1 + 1e-9]), is_constant([0.1, 0.2]), is_constant([1e-9, 2e-9])
+    (True, False, False)
     """
-    return bool(np.ptp(numbers("uncertainty", uncertainty)) == 0)
+    values = numbers("uncertainty", uncertainty)
+    return bool(np.ptp(values) <= ROUNDING * np.abs(values).max())
 
 
 def kendall_tau(x: ArrayLike, y: ArrayLike) -> float:

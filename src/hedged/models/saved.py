@@ -77,7 +77,10 @@ def read_description(folder: Path) -> Description:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise RunError(f"{folder} holds no model ({DESCRIPTION} is missing): train one with `hedged train`") from error
+        raise RunError(
+            f"{folder} holds no model ({DESCRIPTION} is missing): train one with `hedged train`, or fit one "
+            "to vectors with `hedged retrofit`"
+        ) from error
     except (OSError, ValueError) as error:
         raise RunError(f"{path} cannot be read ({error}): train the model again or restore the file") from error
     version = content.get("format") if isinstance(content, dict) else None

@@ -24,7 +24,7 @@ from hedged.losses import (
 )
 from hedged.match import MatchCurve, MonteCarlo
 from hedged.models import Embedder
-from hedged.training.config import Config, LossConfig
+from hedged.training.config import Config, LossConfig, RunConfig
 
 
 class Parts(NamedTuple):
@@ -36,7 +36,7 @@ class Parts(NamedTuple):
     generator: torch.Generator
 
 
-def build_data(config: Config) -> Splits[Dataset]:
+def build_data(config: RunConfig) -> Splits[Dataset]:
     """The data that a config names, in parts: to train on, to validate on if any is kept for it, and to test.
 
     Args:
@@ -56,8 +56,6 @@ def build_parts(config: Config, train: Dataset, backbone: nn.Module | None = Non
     loss, training = config.loss, config.train
     generator = torch.Generator()
     embedder = Embedder.new(config.architecture, training.seed, loss.scale, loss.bias, backbone)
-    if embedder.backbone.standardises:
-        embedder.backbone.fit(train.clean())
     # Plain convolutions are up to a fifth faster in this layout. Fused ones take any, to the same weights.
     embedder = embedder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return Parts(embedder, build_batches(config, train), build_loss(loss, embedder.curve, generator), generator)

@@ -1,4 +1,8 @@
-"""What a training run is, in TOML: checked on load, so that a wrong key or value is refused before any work is done."""
+"""What a run is, in TOML: checked on load, so that a wrong key or value is refused before any work is done.
+
+A run is trained (`Config`) or fitted to vectors (`RetrofitConfig`). What they share, the data and what others ask of
+the config of a run, is `RunConfig`.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,10 @@ import difflib
 import hashlib
 import json
 import tomllib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, final
 
 from pydantic import Field, SerializeAsAny, ValidationError, model_validator
 from pydantic_core import ErrorDetails
@@ -19,11 +24,15 @@ from hedged.data.ndigit.config import NDigitConfig
 from hedged.errors import ConfigError
 from hedged.models import Architecture, ModelConfig
 from hedged.models.backbones import ShallowHiddenConfig
+from hedged.models.evidence.head import EvidenceHead
 
+RETROFIT = "retrofit"  # the section that only the config of a fitted head has
 CONFIGS = Path(__file__).parent / "configs"
 # Keys that came later: while they are at their default, a run is the same as before, and so is its digest.
 LATER = (("train", "weight_decay"), ("loss", "means"), ("loss", "mutual_weight"), ("model", "mirrored"))
 UNHASHED = (("train", "log_every"), ("train", "checkpoint_every"), ("data", "path"))  # weights do not depend on these
+
+C = TypeVar("C", bound="RunConfig")
 
 
 class LossConfig(Section):
@@ -60,8 +69,86 @@ class TrainConfig(Section):
     checkpoint_every: Positive = 500
 
 
-class Config(Section):
-    """A whole run. Sections and keys that are left out take the defaults of the demo.
+class RunConfig(Section, ABC):
+    """What the config of any run has: its data, and words for what made it.
+
+    Args:
+        data: which data, and which part of them is tested.
+    """
+
+    calibrated_on: ClassVar[str] = ""  # what made the log-odds of the model calibrated ones, in words; empty: nothing
+
+    data: SerializeAsAny[DataSection]
+
+    @abstractmethod
+    def mismatch(self, architecture: Architecture) -> str:
+        """What of a model is not as this config says, in words; empty if all is.
+
+        Args:
+            architecture: of the model in the folder of the config.
+        """
+
+    @abstractmethod
+    def shown(self, inputs: str) -> dict[str, str]:
+        """What a reader of a report wants to know of how the model was made.
+
+        Args:
+            inputs: what it was made from, in a word: "images", "vectors".
+        """
+
+    def digest(self) -> str:
+        """16 hexadecimal digits that tell these settings from others: a hash of all that the weights depend on."""
+        content = self.model_dump(mode="json")
+        for section, key in UNHASHED:
+            content.get(section, {}).pop(key, None)
+        for section, key in LATER:
+            if section in content and content[section][key] == _default(getattr(self, section), key):
+                del content[section][key]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+    def to_toml(self) -> str:
+        """The config as TOML, every key written out."""
+        lines = []
+        for section, content in self.model_dump(mode="json").items():
+            lines += [
+                f"[{section}]",
+                *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in content.items()),
+                "",
+            ]
+        return "\n".join(lines)
+
+    def _split_shown(self) -> dict[str, str]:
+        return {"Split": f"by {self.data.split_by}"} if self.data.split_by else {}
+
+
+@final
+class RetrofitConfig(RunConfig):
+    """A head that was fitted to vectors: on which, and with which parameters of `Retrofit`.
+
+    Args:
+        data: the vectors, and which identities were kept from the fit to be tested.
+        retrofit: the parameters by name.
+    """
+
+    calibrated_on: ClassVar[str] = "identities that the fit held out in turn: it is p = 0.5, as it was calibrated there"
+
+    retrofit: dict[str, bool | int | float | str]
+
+    def mismatch(self, architecture: Architecture) -> str:
+        if architecture.head != EvidenceHead.kind:
+            return f"it is {architecture.head}, and was trained, not fitted by `hedged retrofit`"
+        if architecture.shape != self.data.shape:
+            return f"it takes inputs of {architecture.shape}, and the vectors are of {self.data.shape}"
+        return ""
+
+    def shown(self, inputs: str) -> dict[str, str]:
+        parameters = ", ".join(f"{name} = {value}" for name, value in self.retrofit.items())
+        return {"Head": f"fitted to {inputs} by `hedged retrofit`, {parameters}", **self._split_shown()}
+
+
+@final
+class Config(RunConfig):
+    """A whole training run. Sections and keys that are left out take the defaults of the demo.
 
     Args:
         data: What is trained and tested on.
@@ -94,8 +181,8 @@ class Config(Section):
         model, loss, train = self.model, self.loss, self.train
         if model.takes not in ("any", "vectors" if len(self.data.shape) == 1 else "images"):
             raise ValueError(
-                f'model.backbone = "{model.backbone}" takes {model.takes}, which '
-                f'data.source = "{self.data.source}" does not give: vectors go with "frozen" or "frozen-hidden"'
+                f'model.backbone = "{model.backbone}" takes {model.takes}, which data.source = "{self.data.source}" '
+                "does not give: a head on vectors that you have is fitted by `hedged retrofit VECTORS --out RUN`"
             )
         if model.head == "point" and loss.kind == "hedged":
             raise ValueError('a point embedding is trained with loss.kind = "soft-contrastive" or "contrastive"')
@@ -136,26 +223,27 @@ class Config(Section):
         """The section [data] of a run on N-digit MNIST; a run on anything else is refused."""
         return NDigitConfig.of(self.data)
 
-    def digest(self) -> str:
-        """16 hexadecimal digits that tell these settings from others: a hash of all that the weights depend on."""
-        content = self.model_dump(mode="json")
-        for section, key in UNHASHED:
-            content[section].pop(key, None)
-        for section, key in LATER:
-            if content[section][key] == type(getattr(self, section)).model_fields[key].default:
-                del content[section][key]
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+    def mismatch(self, architecture: Architecture) -> str:
+        says = self.architecture
+        if architecture == says:
+            return ""
+        has = f"it takes inputs of {architecture.shape} and is {architecture.head} in {architecture.dim} dimensions"
+        return f"{has}, the config says {says.shape}, {says.head} and {says.dim}"
 
-    def to_toml(self) -> str:
-        """The config as TOML, every key written out."""
-        lines = []
-        for section, content in self.model_dump(mode="json").items():
-            lines += [
-                f"[{section}]",
-                *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in content.items()),
-                "",
-            ]
-        return "\n".join(lines)
+    def shown(self, inputs: str) -> dict[str, str]:
+        train, loss = self.train, self.loss
+        decay = f"W with a decay of {train.weight_decay:g}" if train.weight_decay else ""
+        steps = f"{train.steps:,} steps of {train.batch_size} {inputs}"
+        return {
+            "Training": f"{steps}, Adam{decay} at {train.learning_rate:g}",
+            "Loss": f"{loss.kind}, β = {loss.beta:g}" if loss.kind == "hedged" else loss.kind,
+            **self._split_shown(),
+            "Seed of the training": str(train.seed),
+        }
+
+
+def _default(section: Section, key: str) -> Any:
+    return type(section).model_fields[key].default
 
 
 def shipped_config(name: str) -> Path:
@@ -177,23 +265,42 @@ def shipped_configs() -> list[str]:
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
-    """Read a TOML file.
+    """The TOML file of a training run.
 
     Args:
         path: The file.
         overrides: Settings that replace its own, each `section.key=value`, as `--set` takes it.
     """
+    content = _read(path)
+    if RETROFIT in content:
+        raise ConfigError(
+            f"{path} is the config of a head on vectors, which is fitted, not trained: "
+            "`hedged retrofit VECTORS --out RUN`"
+        )
+    for override in overrides:
+        _apply(content, override)
+    return parse_config(content, name=str(path))
+
+
+def load_run_config(path: Path) -> RunConfig:
+    """The TOML file of a run of either kind.
+
+    Args:
+        path: config.toml in the folder of the run.
+    """
+    content = _read(path)
+    return _parse(RetrofitConfig if RETROFIT in content else Config, content, str(path))
+
+
+def _read(path: Path) -> dict[str, Any]:
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(f"there is no config {path}: check the path") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
-    for override in overrides:
-        _apply(content, override)
-    return parse_config(content, name=str(path))
 
 
 def parse_config(content: Mapping[str, Any], name: str = "this config") -> Config:
@@ -203,10 +310,14 @@ def parse_config(content: Mapping[str, Any], name: str = "this config") -> Confi
         content: The sections by name, as a TOML file has them.
         name: What the message calls it.
     """
+    return _parse(Config, content, name)
+
+
+def _parse(kind: type[C], content: Mapping[str, Any], name: str) -> C:
     try:
-        return Config.model_validate(content)
+        return kind.model_validate(content)
     except ValidationError as error:
-        mistakes = "\n".join(f"  {_explain(details, content)}" for details in error.errors())
+        mistakes = "\n".join(f"  {_explain(kind, details, content)}" for details in error.errors())
         raise ConfigError(f"{name} is not a valid config; correct these settings:\n{mistakes}") from error
 
 
@@ -225,11 +336,11 @@ def _apply(content: dict[str, Any], override: str) -> None:
     target[name] = value
 
 
-def _explain(details: ErrorDetails, content: Mapping[str, Any]) -> str:
+def _explain(kind: type[RunConfig], details: ErrorDetails, content: Mapping[str, Any]) -> str:
     """One mistake in words, with the nearest right key if a key is unknown."""
     where = ".".join(str(part) for part in details["loc"] if part not in ("constrained-int", "literal['all']"))
     if details["type"] == "extra_forbidden":
-        known = _keys_beside(details["loc"], content)
+        known = _keys_beside(kind, details["loc"], content)
         near = difflib.get_close_matches(str(details["loc"][-1]), known, n=1, cutoff=0.4)
         hint = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(known)}"
         return f"{where}: unknown key; {hint}"
@@ -238,11 +349,11 @@ def _explain(details: ErrorDetails, content: Mapping[str, Any]) -> str:
     return f"{where}: {details['msg'][0].lower()}{details['msg'][1:]}, got {details['input']!r}"
 
 
-def _keys_beside(location: tuple[int | str, ...], content: Mapping[str, Any]) -> list[str]:
+def _keys_beside(kind: type[RunConfig], location: tuple[int | str, ...], content: Mapping[str, Any]) -> list[str]:
     """The keys that the section of an unknown key has."""
     if len(location) == 1:
-        return list(Config.model_fields)
-    section: Any = Config.model_fields[str(location[0])].annotation
+        return list(kind.model_fields)
+    section: Any = kind.model_fields[str(location[0])].annotation
     if issubclass(section, KindSection):
         section = section.kind_of(content[str(location[0])])
     return list(section.model_fields)

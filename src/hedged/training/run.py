@@ -2,7 +2,7 @@
 
 | file | written |
 |---|---|
-| config.toml | at the start: every setting |
+| config.toml | at the start: every setting; `hedged retrofit` writes it beside the model |
 | log.jsonl | every few steps |
 | checkpoint.safetensors | every few hundred steps, and on Ctrl-C |
 | model.json, model.safetensors | at the end; `hedged.models` names and reads them |
@@ -10,6 +10,7 @@
 | report.html, report-PART.html | by `hedged evaluate --report` and `hedged demo` |
 | calibration.json, reliability.png | by `hedged calibrate`; `hedged.decisions` reads the first |
 | .lock | while a process trains into the folder; says which |
+| retrofit.json, retrofit.safetensors | by `hedged retrofit`; `hedged.retrofit` names and reads them |
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from hedged.errors import ConfigError, RunError
 from hedged.models import Embedder
 from hedged.models.saved import DESCRIPTION
 from hedged.training.checkpoint import Checkpoint, read_checkpoint
-from hedged.training.config import Config, load_config
+from hedged.training.config import Config, RunConfig, load_run_config
 
 State = Literal["new", "unfinished", "finished"]
 
@@ -112,14 +113,14 @@ class Run:
         return "unfinished" if self.checkpoint_file.exists() else "new"
 
     @cached_property
-    def config(self) -> Config:
-        """The settings that the run was trained with."""
+    def config(self) -> RunConfig:
+        """The settings that the run was made with."""
         if not self.config_file.exists():
             raise RunError(
                 f"{self.folder} holds a model without its {self.config_file.name}, which says what to evaluate it on: "
-                "give a folder that `hedged train` has filled"
+                "give a folder that `hedged train` or `hedged retrofit` has filled"
             )
-        return load_config(self.config_file)
+        return load_run_config(self.config_file)
 
     @cached_property
     def embedder(self) -> Embedder:
@@ -131,15 +132,13 @@ class Run:
             )
         return Embedder.load(self.folder)
 
-    def trained(self) -> tuple[Config, Embedder]:
+    def trained(self) -> tuple[RunConfig, Embedder]:
         """The settings and the model of a finished run, which must be of one network."""
         embedder, config = self.embedder, self.config
-        has, says = embedder.architecture, config.architecture
-        if has != says:
+        if mismatch := config.mismatch(embedder.architecture):
             raise RunError(
-                f"{self.folder} holds the model of another config: it takes inputs of {has.shape} and is {has.head} in "
-                f"{has.dim} dimensions, {self.config_file} says {says.shape}, {says.head} and {says.dim}; restore the "
-                "files of one run"
+                f"{self.folder} holds the model of another config than {self.config_file.name}: {mismatch}; restore "
+                "the files of one run"
             )
         return config, embedder
 
@@ -207,7 +206,7 @@ class Run:
         make_folder(self.folder)
         return checkpoint
 
-    def keep_config(self, config: Config) -> None:
+    def keep_config(self, config: RunConfig) -> None:
         """Write config.toml, unless the one that is there says the same, perhaps with remarks.
 
         Settings that the weights do not depend on may differ when a run is resumed: photos may have moved.
@@ -218,10 +217,10 @@ class Run:
         if not self._says(config):
             write_text(self.config_file, config.to_toml())
 
-    def _says(self, config: Config) -> bool:
+    def _says(self, config: RunConfig) -> bool:
         """Whether config.toml is there, can be read, and has all these settings."""
         try:
-            return load_config(self.config_file) == config
+            return load_run_config(self.config_file) == config
         except ConfigError:
             return False
 
@@ -230,7 +229,7 @@ class Run:
         if self.state != "new":
             return True
         if self.config_file.exists():
-            return load_config(self.config_file).digest() != config.digest()
+            return load_run_config(self.config_file).digest() != config.digest()
         return self.log_file.exists()
 
 

@@ -1,4 +1,4 @@
-"""Sets of vectors: parts without a common identity, corrupt twins, batches that depend on the step alone."""
+"""Sets of vectors: parts without a common identity, corrupt twins, and what an embedder takes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from vectors import EACH, IDENTITIES, SIZE, made_up
 
-from hedged.data import ClassSampler, Features, FeatureStream, SplitRule, open_features
+from hedged.data import BatchPlan, Features, FeaturesConfig, SplitRule, open_features
 from hedged.data.inputs import vector_batches
-from hedged.errors import DataError, ShapeError, ValueRangeError
+from hedged.errors import ConfigError, DataError, ShapeError, ValueRangeError
 
 
 def save(path: Path, **arrays: object) -> Path:
@@ -95,41 +95,18 @@ def test_files_that_do_not_belong_together(tmp_path: Path) -> None:
         open_features(path, rule=SplitRule("pattern", test_pattern="."))
 
 
-def stream(tmp_path: Path, corruption: float = 0.5, noise: float = 0.0) -> FeatureStream:
-    worse = save(tmp_path / "b.npz", features=made_up(seed=3)[0])
-    train = open_features(save(tmp_path / "a.npz"), corrupt=worse).train
-    return FeatureStream(train, ClassSampler(train.labels, 32, 4, 4, seed=1, fewest=2), corruption, noise)
+def test_nobody_is_tested_where_that_was_asked_for(tmp_path: Path) -> None:
+    parts = open_features(save(tmp_path / "a.npz"), rule=SplitRule(test_share=0, validation_share=0))
+    assert len(whose(parts.train)) == IDENTITIES
+    assert (parts.validation, parts.test) == (None, {})
+    with pytest.raises(DataError, match="kept no identities to test"):
+        _ = parts.first_test
 
 
-def test_a_batch_depends_on_the_step_alone(tmp_path: Path) -> None:
-    one, other = stream(tmp_path, noise=0.1), stream(tmp_path, noise=0.1)
-    other.batch(3)
-    assert torch.equal(one.batch(7).images, other.batch(7).images)
-    assert not torch.equal(one.batch(7).images, one.batch(8).images)
-
-
-@pytest.mark.parametrize("corruption", [0.0, 0.5, 1.0])
-def test_so_many_vectors_of_a_batch_are_corrupt(tmp_path: Path, corruption: float) -> None:
-    found = stream(tmp_path, corruption)
-    batches = [found.batch(step) for step in range(20)]
-    images, labels = torch.cat([b.images for b in batches]), torch.cat([b.labels for b in batches])
-    assert found.features.twins is not None
-    clean, worse = (
-        (images[:, None] == rows).all(-1) & (labels[:, None] == found.features.labels)
-        for rows in (found.features.vectors, found.features.twins)
-    )
-    assert (clean.any(1) ^ worse.any(1)).all()
-    assert abs(worse.any(1).float().mean().item() - corruption) < 0.06
-
-
-def test_noise_is_in_units_of_each_feature(tmp_path: Path) -> None:
-    found = stream(tmp_path, corruption=0.0, noise=0.5)
-    plain = FeatureStream(found.features, found.sampler, 0.0)
-    difference = torch.cat([found.batch(step).images - plain.batch(step).images for step in range(40)])
-    ratio = difference.std(0) / found.features.vectors.std(0)
-    torch.testing.assert_close(ratio, torch.full((SIZE,), 0.5), rtol=0.1, atol=0)
-    with pytest.raises(ValueRangeError, match="noise at least 0"):
-        FeatureStream(found.features, found.sampler, noise=-1)
+def test_vectors_of_a_file_are_fitted_not_trained() -> None:
+    section = FeaturesConfig(source="features", path="a.npz", size=SIZE)
+    with pytest.raises(ConfigError, match=r"`hedged retrofit a\.npz --out RUN`"):
+        section.batches(None, BatchPlan(8, 2, 2, 0))  # type: ignore[arg-type]
 
 
 def test_vectors_come_in_batches_whatever_they_are_in(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar, Literal, final
 
 from pydantic import Field
 
-from hedged._section import Chance, Width
-from hedged.data.config import DataSection, checked
+from hedged._section import Width
+from hedged.data.config import DataSection
 from hedged.data.dataset import Batches, Dataset, Splits
-from hedged.data.features.dataset import Features, FeatureStream, open_features
+from hedged.data.features.dataset import Features, open_features
 from hedged.data.sampling import BatchPlan
 from hedged.data.splits import IdentitySplitSection
 from hedged.errors import ConfigError
@@ -23,26 +23,22 @@ class _FeatureKeys(DataSection):
     size: Width
     labels: str = ""
     corrupt_path: str = ""
-    corruption: Chance = 0.5
-    noise: Annotated[float, Field(ge=0)] = 0.0
 
 
 @final
 class FeaturesConfig(IdentitySplitSection, _FeatureKeys):
-    """Vectors: in which file, how long, of which identities, which are tested, and how they are augmented.
+    """Vectors, as `hedged retrofit` notes them: in which file, how long, of which identities, and which are tested.
 
-    The keys of the split are those of `IdentitySplitSection`.
+    The keys of the split are those of `IdentitySplitSection`; test_share = 0 keeps no identity to test.
 
     Args:
         path: an .npy, .npz or .parquet file.
         size: the length of a vector.
         labels: the file with the labels of an .npy file: .npy, or text with one a line.
         corrupt_path: a file with the same rows, corrupt; without one, half of the features are hidden.
-        corruption: the chance that training sees a vector corrupt.
-        noise: added in training, in units of each feature's standard deviation.
     """
 
-    default_backbone: ClassVar[str | None] = "frozen"
+    may_test_nobody: ClassVar[bool] = True
 
     source: Literal["features"]
 
@@ -64,14 +60,16 @@ class FeaturesConfig(IdentitySplitSection, _FeatureKeys):
         return parts
 
     def batches(self, train: Dataset, plan: BatchPlan) -> Batches:
-        """Vectors of a few identities and others at random, some corrupt, with noise.
+        """Refused: a head on vectors is fitted, not trained.
 
         Args:
             train: a `Features`.
             plan: sizes and seed.
         """
-        data = checked(self, train, Features)
-        return FeatureStream(data, plan.sampler(data.labels, fewest=2), self.corruption, self.noise)
+        raise ConfigError(
+            f'data.source = "{self.source}" is fitted, not trained: `hedged retrofit {self.path} --out RUN`. To '
+            "train a network of your own on vectors, write the loop around HedgedLoss"
+        )
 
     def can_validate(self) -> bool:
         """Whether the file is still there."""

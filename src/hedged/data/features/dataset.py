@@ -1,10 +1,9 @@
-"""`Features`: vectors that another model made of known identities, split by identity and drawn in batches."""
+"""`Features`: vectors that another model made of known identities, split by identity."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import final
 
@@ -13,12 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hedged.data.dataset import Batch, NamedDataset, Splits
+from hedged.data.dataset import NamedDataset, Splits
 from hedged.data.features.files import Table, read_features
 from hedged.data.random import Purpose, keyed
-from hedged.data.sampling import ClassSampler
 from hedged.data.splits import SplitRule, cut, part_of_each
-from hedged.errors import DataError, ShapeError, ValueRangeError
+from hedged.errors import DataError, ShapeError
 
 HIDDEN_SHARE = 0.5  # share of its features that a corrupt vector has lost, where no file has corrupt ones
 
@@ -142,51 +140,3 @@ def _twins(path: Path, table: Table, of: Path) -> NDArray[np.float32]:
         if mine is not None and other is not None and (mine != other).any():
             raise DataError(f"{path} has other {name} than {of}: both hold the same things in the same order")
     return found.vectors
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class FeatureStream:
-    """The vectors that a sampler draws, some of them corrupt, all with noise. A batch depends on seed and step alone.
-
-    Args:
-        features: what to draw from.
-        sampler: which vectors make a batch.
-        corruption: the chance that a vector is replaced by its twin; without twins it loses features at random.
-        noise: the standard deviation of what is added, in units of each feature's standard deviation.
-    """
-
-    features: Features
-    sampler: ClassSampler
-    corruption: float = 0.5
-    noise: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Refuse what is no chance and no deviation."""
-        if not 0 <= self.corruption <= 1 or not 0 <= self.noise < float("inf"):
-            raise ValueRangeError(
-                f"corruption must be in [0, 1] and noise at least 0, got {self.corruption}, {self.noise}"
-            )
-
-    def batch(self, step: int) -> Batch:
-        """The batch of a step.
-
-        Args:
-            step: from 0.
-        """
-        index, generator = self.sampler.draw(step)
-        vectors, data = self.features.clean(index), self.features
-        chosen = generator.random((len(index), 1)) < self.corruption
-        if data.twins is not None:
-            vectors = torch.where(torch.from_numpy(chosen), data.twins[index], vectors)
-        else:
-            hidden = chosen & (generator.random(vectors.shape) < HIDDEN_SHARE)
-            vectors = torch.where(torch.from_numpy(hidden), data.middle, vectors)
-        if self.noise:
-            random = torch.from_numpy(generator.standard_normal(vectors.shape, dtype=np.float32))
-            vectors = vectors + self.noise * self._deviation * random
-        return Batch(vectors, data.labels[index])
-
-    @cached_property
-    def _deviation(self) -> Tensor:
-        return self.features.vectors.std(0, correction=0)

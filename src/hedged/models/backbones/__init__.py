@@ -11,12 +11,8 @@ from hedged.models.backbones.shallow import Shallow as Shallow
 from hedged.models.backbones.shallow import ShallowConfig as ShallowConfig
 from hedged.models.backbones.shallow import ShallowHidden as ShallowHidden
 from hedged.models.backbones.shallow import ShallowHiddenConfig as ShallowHiddenConfig
-from hedged.models.backbones.vectors import FrozenConfig as FrozenConfig
-from hedged.models.backbones.vectors import FrozenHiddenConfig as FrozenHiddenConfig
-from hedged.models.backbones.vectors import Standardize as Standardize
-from hedged.models.backbones.vectors import StandardizeHidden as StandardizeHidden
-from hedged.models.backbones.vectors_as_given import Vectors as Vectors
-from hedged.models.backbones.vectors_as_given import VectorsConfig as VectorsConfig
+from hedged.models.backbones.vectors import Vectors as Vectors
+from hedged.models.backbones.vectors import VectorsConfig as VectorsConfig
 from hedged.models.backbones.wrapped import ModuleConfig as ModuleConfig
 from hedged.models.backbones.wrapped import TimmConfig as TimmConfig
 from hedged.models.backbones.wrapped import Wrapped as Wrapped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -16,8 +16,6 @@ class Backbone(nn.Module, ABC):
         features: F, the number of features.
     """
 
-    standardises: ClassVar[bool] = False  # whether it scales its inputs as training has them: `fit` takes these
-
     def __init__(self, shape: tuple[int, ...], features: int) -> None:
         super().__init__()
         self.shape, self.features = shape, features
@@ -28,13 +26,6 @@ class Backbone(nn.Module, ABC):
 
         Args:
             inputs: `(B, *shape)`; images in [0, 1].
-        """
-
-    def fit(self, inputs: Tensor) -> None:
-        """Take what is to be known of the training inputs before training, such as their mean; nothing by default.
-
-        Args:
-            inputs: of training, `(n, *shape)`.
         """
 
     @abstractmethod

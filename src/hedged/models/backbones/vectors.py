@@ -1,125 +1,69 @@
-"""Backbones for vectors that another model made: all that is left to do is to bring them to one scale."""
+"""The backbone of vectors that another model made: they are the features, as they are."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, Self, final
 
-import torch
-from torch import Tensor, nn
+from pydantic import model_validator
+from torch import Tensor
 
-from hedged._section import Width
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.models.backbones.backbone import Backbone
 from hedged.models.config import ModelConfig
-
-FLAT = 1e-6  # a feature whose deviation is less than this share of the largest says nothing
-
-
-class _Standardized(Backbone):
-    """x ↦ (x − m) / s feature by feature, with m and s of the training vectors: not learned, but saved."""
-
-    standardises: ClassVar[bool] = True
-    mean: Tensor
-    deviation: Tensor
-
-    def __init__(self, size: int, features: int) -> None:
-        if size < 1:
-            raise ValueRangeError(f"a vector has at least one feature, got {size}")
-        super().__init__((size,), features)
-        self.size = size
-        self.register_buffer("mean", torch.zeros(size))
-        self.register_buffer("deviation", torch.ones(size))
-
-    @torch.no_grad()
-    def fit(self, inputs: Tensor) -> None:
-        """Take m and s from training vectors; a feature that is the same in all of them is left as it is.
-
-        Args:
-            inputs: `(n, F)`, two or more.
-        """
-        if inputs.ndim != 2 or inputs.shape[1] != self.size or len(inputs) < 2:
-            raise ShapeError(
-                f"mean and deviation are of two vectors or more, (n, {self.size}), got {tuple(inputs.shape)}"
-            )
-        deviation, mean = torch.std_mean(inputs.double(), dim=0, correction=0)
-        flat = deviation <= FLAT * deviation.max()
-        self.mean.copy_(mean)
-        self.deviation.copy_(torch.where(flat, 1.0, deviation))
-
-    def _standardize(self, vectors: Tensor) -> Tensor:
-        if vectors.ndim != 2 or vectors.shape[1] != self.size:
-            raise ShapeError(f"this network takes vectors of shape (B, {self.size}), got {tuple(vectors.shape)}")
-        return (vectors - self.mean) / self.deviation
+from hedged.models.evidence.head import EvidenceHead, EvidenceShape
+from hedged.models.heads import Head
 
 
 @final
-class Standardize(_Standardized):
-    """x ↦ (x − m) / s: vectors `(B, F)` of any model, feature by feature. The head is all that is trained.
+class Vectors(Backbone):
+    """x ↦ x: vectors `(B, F)` of any model. The head is all there is to learn.
 
     Args:
         size: F, the length of a vector.
 
-    >>> backbone = Standardize(size=2)
-    >>> backbone.fit(torch.tensor([[0.0, 10.0], [2.0, 30.0]]))
-    >>> backbone(torch.tensor([[1.0, 30.0]]))
-    tensor([[0., 1.]])
+    >>> import torch
+    >>> Vectors(size=2)(torch.tensor([[1.0, 30.0]]))
+    tensor([[ 1., 30.]])
     """
 
     def __init__(self, size: int) -> None:
-        super().__init__(size, features=size)
+        if size < 1:
+            raise ValueRangeError(f"a vector has at least one feature, got {size}")
+        super().__init__((size,), features=size)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        return self._standardize(inputs)
+        if inputs.ndim != 2 or inputs.shape[1] != self.features:
+            raise ShapeError(f"this network takes vectors of shape (B, {self.features}), got {tuple(inputs.shape)}")
+        return inputs
 
     def settings(self) -> dict[str, Any]:
-        return {"backbone": "frozen"}
+        return {"backbone": "vectors"}
 
 
 @final
-class StandardizeHidden(_Standardized):
-    """`Standardize` and one hidden layer, for a variance that is no linear function of the features.
+class VectorsConfig(ModelConfig):
+    """backbone = "vectors": vectors of a model that is not trained any more, as they are.
 
     Args:
-        size: F, the length of a vector.
-        hidden: units of the hidden layer, which are the features of the head.
-    """
-
-    def __init__(self, size: int, hidden: int = 512) -> None:
-        super().__init__(size, features=hidden)
-        if hidden < 1:
-            raise ValueRangeError(f"a hidden layer has at least one unit, got {hidden=}")
-        self.hidden = nn.Sequential(nn.Linear(size, hidden), nn.ReLU())
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        features: Tensor = self.hidden(self._standardize(inputs))
-        return features
-
-    def settings(self) -> dict[str, Any]:
-        return {"backbone": "frozen-hidden", "hidden": self.features}
-
-
-@final
-class FrozenConfig(ModelConfig):
-    """backbone = "frozen": vectors of a model that is not trained any more, standardized."""
-
-    takes: ClassVar[Literal["vectors"]] = "vectors"
-    backbone: Literal["frozen"] = "frozen"
-
-    def build(self, shape: tuple[int, ...]) -> Standardize:
-        return Standardize(shape[0])
-
-
-@final
-class FrozenHiddenConfig(ModelConfig):
-    """backbone = "frozen-hidden": the same with one hidden layer.
-
-    Args:
-        hidden: units of the hidden layer.
+        evidence: the shape of head = "evidence", which `hedged.retrofit` fits to them; no other head has it.
     """
 
     takes: ClassVar[Literal["vectors"]] = "vectors"
-    backbone: Literal["frozen-hidden"] = "frozen-hidden"
-    hidden: Width = 512
+    backbone: Literal["vectors"] = "vectors"
+    evidence: EvidenceShape | None = None
 
-    def build(self, shape: tuple[int, ...]) -> StandardizeHidden:
-        return StandardizeHidden(shape[0], self.hidden)
+    @model_validator(mode="after")
+    def _evidence_fits_head(self) -> Self:
+        if self.evidence is None:
+            return self
+        if self.head != EvidenceHead.kind:
+            raise ValueError(f'evidence is the shape of head = "evidence", got head = "{self.head}": leave it out')
+        if self.dim != (dim := sum(branch.dim for branch in self.evidence.branches)):
+            raise ValueError(f"the branches of the head have {dim} dimensions together, got dim = {self.dim}")
+        return self
+
+    def build(self, shape: tuple[int, ...]) -> Vectors:
+        return Vectors(shape[0])
+
+    def build_head(self, features: int) -> Head:
+        return super().build_head(features) if self.evidence is None else EvidenceHead.blank(features, self.evidence)
