@@ -15,7 +15,8 @@ SOURCE = Path(hedged.__file__).parent
 
 # --8<-- [start:table]
 # What each part may import, beside itself. No part imports one that imports it.
-EVERYWHERE = {"errors", "distributions", "_files", "_locks", "_progress", "_parallel", "_compiled", "_section", "_odds"}
+SMALL = {"_files", "_locks", "_tensors", "_progress", "_parallel", "_compiled", "_section", "_odds"}
+EVERYWHERE = {"errors", "distributions"} | SMALL
 MAY_IMPORT: dict[str, set[str]] = {
     "match": set(),
     "metrics": set(),
@@ -55,6 +56,7 @@ BELOW: dict[str, set[str]] = {  # among what all may import
     "_section": set(),
     "_locks": {"errors"},
     "_files": {"_locks", "errors"},
+    "_tensors": {"_files"},
     "_progress": set(),
     "__init__": set(),
 }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -179,6 +181,30 @@ def test_stores_that_cannot_be_used(
         check_refused(result, words.get(damage, damage))
         assert "secret" not in result.err
     assert snapshot(store.parent) == before
+
+
+def test_damage_is_named_and_what_is_whole_is_kept(
+    hedged: Hedged, store: Path, finished_run: Path, tmp_path: Path
+) -> None:
+    new, bob = tmp_path / "new.db", f"{tmp_path}/people/bob/2.png"
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute("UPDATE item SET embedding = zeroblob(length(embedding)) WHERE id = ?", (bob,))
+        connection.commit()
+    check_refused(
+        hedged("index", "info", store, "--check"), f"{bob!r}): its embedding is not what was written", "repair"
+    )
+    told = hedged("index", "repair", store, new).out
+    assert "kept 2 rows; lost 1:" in told
+    assert bob in told
+    assert json.loads(hedged("index", "info", new, "--check", "--json").out)["rows"] == 2
+    check_refused(hedged("index", "repair", store, new), "exists already")
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute("UPDATE store SET header = '{}'")
+        connection.commit()
+    for verb in (["info", store], ["repair", store, tmp_path / "b.db"]):
+        check_refused(hedged("index", *verb), "--model RUN")
+    again = hedged("index", "repair", store, tmp_path / "b.db", "--model", finished_run, "--json")
+    assert json.loads(again.out)["kept"] == 2
 
 
 def test_a_store_is_not_built_over_a_file(hedged: Hedged, store: Path, finished_run: Path, images: list[Path]) -> None:

@@ -43,7 +43,7 @@ def test_a_truncated_store_is_refused_and_left_as_it_is(path: Path, share: float
     before = path.read_bytes()
     with pytest.raises(StoreError, match=r"is truncated|not a store of hedged, or it is damaged") as error:
         open_store(str(path))
-    assert "restore it, or build it again" in str(error.value)
+    assert "restore a backup, or keep what is whole with `hedged index repair`" in str(error.value)
     assert path.read_bytes() == before
 
 
@@ -71,7 +71,7 @@ def test_files_that_are_no_store(tmp_path: Path) -> None:
 def test_a_version_of_the_future_is_refused(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="is of version 99, this version of hedged reads versions 1 and 2"):
+    with pytest.raises(StoreError, match="is of version 99, this version of hedged reads versions 1, 2 and 3"):
         open_store(str(path))
 
 

@@ -206,6 +206,33 @@ def info(
         print(f"\nto move it: {move}")
 
 
+@app.command(
+    "repair",
+    epilog=examples("hedged index repair dogs.db whole.db", "hedged index repair dogs.db whole.db --model runs/dogs"),
+)
+def repair(
+    location: StoreName,
+    into: Annotated[str, typer.Argument(metavar="NEW", help="A file for the new store, or an address on a server.")],
+    model: Annotated[
+        Path | None,
+        typer.Option("--model", metavar="RUN", help="The model of STORE, if STORE no longer says which it was."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Copy what is whole of a damaged store into a new one, and list what is lost; STORE is left as it is."""
+    from hedged.search import Header
+    from hedged.search import repair as repair_store
+
+    header = Header.of(load_embedder(model)) if model else None
+    done = repair_store(location, into, header)
+    if json:
+        print_json({"kept": done.kept, "lost": done.lost})
+        return
+    print(f"kept {done.kept:,} rows" + (f"; lost {len(done.lost):,}:" if done.lost else "; nothing was lost"))
+    for words in done.lost:
+        print(f"  {words}")
+
+
 def _cell(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
 from torch import Tensor
 
-from hedged._files import make_folder, write_atomically, write_json
+from hedged._files import make_folder, write_json
+from hedged._tensors import load_tensors, save_tensors
 from hedged.errors import RunError, ValueRangeError
 from hedged.match import MatchModel
 from hedged.models.config import Architecture
@@ -55,8 +55,7 @@ def write_model(folder: Path, description: Description, weights: Mapping[str, Te
         weights: by name.
     """
     make_folder(folder)
-    content = save({name: tensor.contiguous() for name, tensor in weights.items()})
-    write_atomically(folder / WEIGHTS, lambda part: part.write_bytes(content))
+    save_tensors(folder / WEIGHTS, weights)
     described = {
         "format": FORMAT,
         "architecture": description.architecture.model_dump(mode="json"),
@@ -106,10 +105,10 @@ def read_weights(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor
         expected: tensors of the shapes that they have to have.
     """
     try:
-        weights = with_current_names(load_file(path))
+        weights = with_current_names(load_tensors(path).tensors)
     except FileNotFoundError as error:
         raise RunError(f"{path} is missing: the folder holds a description without weights") from error
-    except (OSError, SafetensorError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise RunError(
             f"{path} is damaged or truncated ({error}): train the model again or restore the file"
         ) from error

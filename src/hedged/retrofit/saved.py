@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
 
-from hedged._files import make_folder, write_atomically, write_json
+from hedged._files import make_folder, write_json
+from hedged._tensors import load_tensors, save_tensors
 from hedged.errors import RunError
 from hedged.models import Embedder
 from hedged.models.saved import DESCRIPTION as MODEL
@@ -51,8 +51,7 @@ def write(folder: Path, content: Saved) -> None:
         content: what to write.
     """
     make_folder(folder)
-    numbers = save({name: tensor.contiguous() for name, tensor in content.novelty.state_dict().items()})
-    write_atomically(folder / WEIGHTS, lambda part: part.write_bytes(numbers))
+    save_tensors(folder / WEIGHTS, content.novelty.state_dict())
     described = {
         "format": FORMAT,
         "model": content.embedder.fingerprint(),
@@ -77,7 +76,7 @@ def read(folder: Path) -> Saved:
             "fit it again"
         )
     try:
-        known = load_file(folder / WEIGHTS)
+        known = load_tensors(folder / WEIGHTS).tensors
         novelty = NeighbourDistance(embedder.head.features, len(known["known"]))
         novelty.load_state_dict(known)
         report = Report.restored(described["report"])

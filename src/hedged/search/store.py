@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -21,6 +22,24 @@ if TYPE_CHECKING:
     from hedged.search.index import Index, Plan
 
 ROWS_PER_BATCH = 4096  # read at a time
+
+
+@final
+@dataclass(frozen=True)
+class Salvage:
+    """What can be read of a damaged store.
+
+    Args:
+        name: Where the store is, for messages.
+        header: What its embeddings have in common; None if that is lost.
+        batches: The rows that are whole.
+        lost: What is wrong with the others; all of it is known once all batches were read.
+    """
+
+    name: str
+    header: Header | None
+    batches: Iterator[Batch]
+    lost: list[str]
 
 
 class Closing(ABC):
@@ -98,6 +117,20 @@ class Store(Closing):
         """
         cls.refuse_existing(location)
         yield
+
+    @classmethod
+    @contextmanager
+    def salvaging(cls, location: str, header: Header | None = None) -> Iterator[Salvage]:
+        """What can be read of a damaged store, which is left as it is.
+
+        Unless a subclass knows better, all rows or an error.
+
+        Args:
+            location: The address, scheme and all.
+            header: What its embeddings have in common, if its own header is damaged.
+        """
+        with cls.open(location) as store:
+            yield Salvage(store.name, store.header, store.batches(), [])
 
     @property
     @abstractmethod
@@ -278,6 +311,16 @@ def reserve(location: str | Path) -> AbstractContextManager[None]:
         location: The path of a file, or an address.
     """
     return _class_for(location).reserve(str(location))
+
+
+def salvaging(location: str | Path, header: Header | None = None) -> AbstractContextManager[Salvage]:
+    """What can be read of a damaged store, until the end of `with`; the store is left as it is.
+
+    Args:
+        location: The path of a file, or an address.
+        header: What its embeddings have in common, if its own header is damaged.
+    """
+    return _class_for(location).salvaging(str(location), header)
 
 
 def _class_for(location: str | Path) -> type[Store]:

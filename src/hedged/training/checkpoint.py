@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
 from torch import Tensor
 
-from hedged._files import write_atomically
+from hedged._tensors import load_tensors, save_tensors
 from hedged.errors import RunError
 
 FORMAT = "1"
@@ -32,9 +31,7 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         checkpoint: What to write.
     """
     metadata = {"format": FORMAT, "step": str(checkpoint.step), "digest": checkpoint.digest}
-    tensors = {name: tensor.detach().contiguous() for name, tensor in checkpoint.tensors.items()}
-    content = save(tensors, metadata)  # written by Python: a full disk is then an OSError as anywhere else
-    write_atomically(path, lambda part: part.write_bytes(content))
+    save_tensors(path, checkpoint.tensors, metadata)
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -44,18 +41,16 @@ def read_checkpoint(path: Path) -> Checkpoint:
         path: The file.
     """
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("format") != FORMAT:
-                given = metadata.get("format")
-                raise RunError(
-                    f"{path} is of format {given}, this version of hedged reads format {FORMAT}: "
-                    "resume with the version that wrote it, or start again in a new folder"
-                )
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-            # "fingerprint" in runs written before this key had this name
-            digest = metadata.get("digest", metadata.get("fingerprint", ""))
-            return Checkpoint(int(metadata["step"]), digest, tensors)
+        tensors, metadata = load_tensors(path)
+        if metadata.get("format") != FORMAT:
+            given = metadata.get("format")
+            raise RunError(
+                f"{path} is of format {given}, this version of hedged reads format {FORMAT}: "
+                "resume with the version that wrote it, or start again in a new folder"
+            )
+        # "fingerprint" in runs written before this key had this name
+        digest = metadata.get("digest", metadata.get("fingerprint", ""))
+        return Checkpoint(int(metadata["step"]), digest, tensors)
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         if isinstance(error, RunError):
             raise

@@ -9,7 +9,10 @@ beside them, so the means are what FAISS searches.
 from __future__ import annotations
 
 import json
+import logging
 import math
+import zlib
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -32,7 +35,9 @@ MAX_GROWTH = 2.0  # rows over those at building before lists are rebuilt: they a
 REWRITE_SHARE = 0.1  # of the rows that changed, from which on the file is written again
 VECTORS_PER_THREAD = 2**16  # at least, for threads to be worth it
 VECTORS_PER_LIST = 39  # that FAISS needs to place the centre of a list
-FORMAT = "1"  # of the index file
+FORMAT, READABLE = "2", ("1", "2")  # of the index file; the first had no checksum
+
+logger = logging.getLogger("hedged")
 
 Synced = Literal["current", "updated", "rebuilt"]
 
@@ -180,6 +185,15 @@ class FirstStage:
         content: NDArray[np.uint8] = import_faiss().serialize_index(self._index)
         return content
 
+    def fits(self, count: int, dim: int) -> bool:
+        """Whether so many vectors of so many dimensions are in it.
+
+        Args:
+            count: M.
+            dim: D.
+        """
+        return bool(self._index.ntotal == count and self._index.d == dim)
+
     def add(self, vectors: Means) -> None:
         """Add vectors after all others.
 
@@ -290,27 +304,77 @@ def write_index_file(path: Path, index: IndexFile) -> None:
     if index.stage is not None:
         tensors["stage"] = index.stage.content()
     metadata = {"format": FORMAT, "plan": json.dumps(asdict(index.plan)), "state": json.dumps(index.state)}
-    content = save(tensors, metadata)
+    content = save(tensors, {**metadata, "checksum": str(_checksum(tensors, metadata))})
     write_atomically(path, lambda part: part.write_bytes(content))
 
 
 def read_index_file(path: Path, header: Header) -> IndexFile | None:
-    """The index in a file; None if there is none, or if it is damaged or of another version.
+    """The index in a file; None if there is none, or, with a warning, if it is damaged or of another version.
 
     Args:
         path: The file.
         header: Of the store.
     """
+    if not path.exists():
+        return None
     try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("format") != FORMAT:
-                return None
-            plan, state = Plan(**json.loads(metadata["plan"])), State(*json.loads(metadata["state"]))
-            keys, packed, alive = (file.get_tensor(name) for name in ("keys", "packed", "alive"))
-            stage = None if plan.kind == "exact" else FirstStage.read(plan, file.get_tensor("stage"))
-    except (OSError, SafetensorError, ValueError, TypeError, KeyError, RuntimeError, HedgedError):
+        return _read(path, header)
+    except (OSError, SafetensorError, ValueError, TypeError, KeyError, RuntimeError, HedgedError) as error:
+        logger.warning("%s cannot be used (%s): the index is made again from the store", path, error)
         return None
+
+
+def _read(path: Path, header: Header) -> IndexFile:
+    with safe_open(path, framework="numpy") as file:
+        metadata = dict(file.metadata() or {})
+        if metadata.get("format") not in READABLE:
+            raise ValueError(f"it is of format {metadata.get('format')}")
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    stated = metadata.pop("checksum", None)
+    if metadata["format"] != READABLE[0] and stated != str(_checksum(tensors, metadata)):
+        raise ValueError("it is not what was written")
+    plan, state = Plan(**json.loads(metadata["plan"])), State(*json.loads(metadata["state"]))
+    keys, packed, alive = (tensors[name] for name in ("keys", "packed", "alive"))
     if packed.shape != (len(keys), header.width) or alive.shape != keys.shape:
-        return None
+        raise ValueError("its parts do not fit together")
+    stage = FirstStage.read(plan, tensors["stage"]) if "stage" in tensors else None
+    if stage is not None and not stage.fits(len(keys) * header.components, header.dim):
+        raise ValueError("its first stage is of other vectors")
     return IndexFile(plan, state, keys, packed, alive, stage)
+
+
+def _checksum(tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> int:
+    """CRC-32 of all that an index file holds."""
+    found = zlib.crc32(json.dumps(metadata, sort_keys=True).encode())
+    for name in sorted(tensors):
+        tensor = np.ascontiguousarray(tensors[name])
+        found = zlib.crc32(f"{name} {tensor.dtype} {tensor.shape}".encode(), found)
+        found = zlib.crc32(tensor.reshape(-1).view(np.uint8).data, found)
+    return found
+
+
+def index_file_faults(store: SqliteStore) -> list[str]:
+    """How the index file of a store disagrees with it; a file that is of another past is not used, and passes.
+
+    Args:
+        store: The store.
+    """
+    path, header = file_of(store.path), store.header
+    if not path.exists():
+        return []
+    kept = read_index_file(path, header)
+    if kept is None:
+        return [f"{path} is damaged: delete it, and it is made again"]
+    if not store.has_been(kept.state):
+        return []
+    since = [part for part, _ in store.changed_since(kept.state.change)]
+    outdated = np.concatenate([store.removed_since(kept.state.change), *since])
+    places = np.flatnonzero(kept.alive & ~np.isin(kept.keys, outdated))
+    rows = dict(zip(kept.keys[places].tolist(), places.tolist(), strict=True))
+    new = set(np.concatenate([np.empty(0, np.int64), *since]).tolist())
+    agrees = len(rows) == len(places)
+    for keys, packed in store.changed_since(0):
+        for key, numbers in zip(keys.tolist(), packed, strict=True):
+            place = rows.pop(key, None)
+            agrees &= key in new if place is None else bool((kept.packed[place] == numbers).all())
+    return [] if agrees and not rows else [f"{path} disagrees with the store: delete it, and it is made again"]

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hedged.errors import MissingDependencyError, StoreError
+from hedged.search.engines._checks import header_checksum
 from hedged.search.engines._sql import VERSION, check_version
 from hedged.search.rows import Header
 
@@ -23,9 +24,10 @@ TIMEOUT_SECONDS = 10  # to wait for a server
 DEFAULT_NAME = "hedged"  # of a store whose address has none
 BUILDING = 0x68656467  # "hedg", with the name of a store: the lock of the one that builds it
 SCHEMA = """
-CREATE TABLE store (version integer NOT NULL, uuid text NOT NULL, header text NOT NULL);
+CREATE TABLE store (version integer NOT NULL, uuid text NOT NULL, header text NOT NULL,
+    checksum bigint NOT NULL);
 CREATE TABLE item (key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE, label text,
-    metadata jsonb NOT NULL, embedding bytea NOT NULL);
+    metadata jsonb NOT NULL, embedding bytea NOT NULL, checksum bytea NOT NULL);
 CREATE INDEX item_label ON item (label);
 CREATE TABLE tag (name text NOT NULL, value text NOT NULL,
     item bigint NOT NULL REFERENCES item (key) ON DELETE CASCADE, PRIMARY KEY (name, value, item));
@@ -120,8 +122,9 @@ def make_tables(address: Address, header: Header) -> None:
             connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
             connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.store)))
             connection.execute(SCHEMA.format(dim=header.dim))
-            values = (VERSION, uuid.uuid4().hex, json.dumps(header.describe()))
-            connection.execute("INSERT INTO store VALUES (%s, %s, %s)", values)
+            name, text = uuid.uuid4().hex, json.dumps(header.describe())
+            values = (VERSION, name, text, header_checksum(name, text))
+            connection.execute("INSERT INTO store VALUES (%s, %s, %s, %s)", values)
 
 
 def has_tables(connection: psycopg.Connection[Any], address: Address) -> bool:

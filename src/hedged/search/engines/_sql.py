@@ -9,17 +9,29 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
 
 from hedged.errors import DataError, StoreError
+from hedged.search.engines._checks import (
+    RawRow,
+    described,
+    description_fault,
+    embedding_fault,
+    header_checksum,
+    row_fault,
+)
 from hedged.search.rows import FLOAT, OWN_KEYS, Batch, Described, Filter, Header, Keys, Packed, Rows, as_text
-from hedged.search.store import ROWS_PER_BATCH, Store
+from hedged.search.store import ROWS_PER_BATCH, Salvage, Store
 
-VERSION, READABLE = 2, (1, 2)  # of the tables; version 1 had a column for each value of the header
+# Of the tables: version 1 had a column for each value of the header, version 2 had no checksums.
+VERSION, READABLE = 3, (1, 2, 3)
+FIRST_WITH_CHECKSUMS = 3
+TAGS = "SELECT name, value, item FROM tag ORDER BY item"
+MAX_NAMED = 20  # faults that a message names
 MAX_VALUE = 256  # characters of a value that are kept as they are; longer ones are looked up by their hash
 
 
@@ -27,6 +39,7 @@ class SqlStore(Store):
     """A store whose rows are in the tables `item` and `tag`."""
 
     _header: Header
+    _has_checksums: bool
     _depth = 0  # of `reading` inside `reading`
 
     @property
@@ -85,15 +98,43 @@ class SqlStore(Store):
 
     def _batches(self, where: Filter, size: int) -> Iterator[Batch]:
         sql, parameters = condition(where)
-        query = f"SELECT key, embedding, id, label, metadata FROM item WHERE {sql} ORDER BY key"
-        for rows in self._chunks(query, parameters, size):
-            yield Batch(keys_of(rows), [_described(*row[2:]) for row in rows], self._packed(rows))
+        for rows in self._chunks(f"{self._raw_rows()} WHERE {sql} ORDER BY key", parameters, size):
+            raw = [RawRow(*row) for row in rows]
+            yield Batch(keys_of(rows), [self._described(row) for row in raw], self._packed(rows))
+
+    def _raw_rows(self) -> str:
+        """The beginning of a query for rows as they are, of the columns of `RawRow`."""
+        return f"SELECT key, embedding, {self._checksum()}, id, label, metadata FROM item"
+
+    def _checksum(self) -> str:
+        """An SQL expression for the checksum of a row; NULL in a store that was made before there were any."""
+        return "coalesce(checksum, '')" if self._has_checksums else "NULL"
+
+    @abstractmethod
+    def _as_text(self, metadata: Any) -> Any:
+        """Metadata, as a query has them, as the text that checksums are of; what is no metadata as it is."""
+
+    def _described(self, row: RawRow) -> Described:
+        """A row without its embedding; an error if it is not what was written."""
+        if fault := description_fault(row.id, row.label, self._as_text(row.metadata), row.checksum):
+            raise self._damaged([f"row {row.key}: {fault}"])
+        return described(row)
+
+    def _damaged(self, faults: Sequence[str]) -> StoreError:
+        """The error that names faults, and what to do about them."""
+        named = "".join(f"\n  {fault}" for fault in faults[:MAX_NAMED])
+        more = f"\n  and {len(faults) - MAX_NAMED:,} more" if len(faults) > MAX_NAMED else ""
+        return StoreError(
+            f"{self.name} is damaged: restore a backup, or keep what is whole with `hedged index repair {self.name} "
+            f"NEW`{named}{more}"
+        )
 
     def describe(self, keys: Sequence[int]) -> Mapping[int, Described]:
         with self.reading():
             sql, given = self._among("key", [int(key) for key in keys])
-            rows = self._all(f"SELECT key, id, label, metadata FROM item WHERE {sql}", given)
-        return {key: _described(*row) for key, *row in rows}
+            query = f"SELECT key, NULL, {self._checksum()}, id, label, metadata FROM item WHERE {sql}"
+            rows = [RawRow(*row) for row in self._all(query, given)]
+        return {row.key: self._described(row) for row in rows}
 
     def label_count(self) -> int:
         with self.reading():
@@ -117,20 +158,82 @@ class SqlStore(Store):
             )
         return [key for key, _ in existing]
 
-    def _check_tags(self) -> None:
-        """Compare what filters look up with the metadata that it is made of."""
-        stored = sorted(map(tuple, self._all("SELECT name, value, item FROM tag")))
-        batches = self._batches((), ROWS_PER_BATCH)
-        rows = [(int(key), row) for batch in batches for key, row in zip(batch.keys, batch.described, strict=True)]
-        if stored != sorted((*tag, key) for key, row in rows for tag in tags(row.metadata)):
-            raise StoreError(f"{self.name} is damaged (metadata and filters differ): restore it, or build it again")
+    def verify(self) -> None:
+        with self.reading():
+            faults = [*self._faults_of_tables(), *self._faults_of_rows()] or self._faults_of_index()
+        if faults:
+            raise self._damaged(faults)
 
-    def _packed(self, rows: list[Any]) -> Packed:
-        """The second column, embeddings, as `(n, width)`."""
+    @abstractmethod
+    def _faults_of_tables(self) -> list[str]:
+        """What is wrong with the tables themselves."""
+
+    def _faults_of_index(self) -> list[str]:
+        """How an index beside the store disagrees with it."""
+        return []
+
+    def _stored_tags(self) -> Iterable[Any]:
+        """What filters look up, as far as it can be read."""
+        return self._all(TAGS)
+
+    @abstractmethod
+    def _survey(self) -> Iterator[RawRow | str]:
+        """All rows as they are, or what is wrong where none can be read."""
+
+    def _faults_of_rows(self) -> Iterator[str]:
+        """What is wrong with each broken row, and with what filters look up, which is made of metadata."""
+        looked_up: dict[Any, list[tuple[Any, Any]]] = {}
+        for name, value, key in self._stored_tags():
+            looked_up.setdefault(key, []).append((name, value))
+        for row in self._survey():
+            if isinstance(row, str):
+                yield row
+                continue
+            stored = sorted(looked_up.pop(row.key, []), key=repr)
+            if fault := row_fault(self.header, row, self._as_text(row.metadata)):
+                yield _named(row, fault)
+            elif stored != sorted(tags(described(row).metadata), key=repr):
+                yield _named(row, "its metadata and what filters look up differ")
+        if looked_up:
+            yield f"filters look up {len(looked_up):,} rows that are not there"
+
+    def _salvaged(self, lost: list[str], size: int = ROWS_PER_BATCH) -> Iterator[Batch]:
+        """The rows that are whole, with what is wrong with the others in `lost`."""
+        whole: list[RawRow] = []
+        for row in self._survey():
+            if isinstance(row, str):
+                lost.append(row)
+            elif fault := row_fault(self.header, row, self._as_text(row.metadata)):
+                lost.append(_named(row, fault))
+            else:
+                whole.append(row)
+            if len(whole) == size:
+                yield self._batch(whole)
+                whole = []
+        if whole:
+            yield self._batch(whole)
+
+    def _batch(self, rows: list[RawRow]) -> Batch:
+        return Batch(keys_of(rows), [described(row) for row in rows], self._packed(rows))
+
+    @contextmanager
+    def salvage(self) -> Iterator[Salvage]:
+        """What can be read of this store, and what cannot."""
+        with self.reading():
+            lost: list[str] = []
+            yield Salvage(self.name, self.header, self._salvaged(lost), lost)
+
+    def _packed(self, rows: Sequence[Sequence[Any]]) -> Packed:
+        """The second column, embeddings, as `(n, width)`; the third are their checksums."""
+        for row in rows:
+            if fault := embedding_fault(self.header, row[1], row[2]):
+                raise self._damaged([f"row {row[0]}: {fault}"])
         content = b"".join(row[1] for row in rows)
-        if len(content) != len(rows) * self.header.width * FLOAT.itemsize:
-            raise StoreError(f"{self.name} is damaged (embeddings of another size): restore it, or build it again")
         return np.frombuffer(content, FLOAT).reshape(len(rows), self.header.width).copy()
+
+
+def _named(row: RawRow, fault: str) -> str:
+    return f"row {row.key} ({row.id!r}): {fault}" if isinstance(row.id, str) else f"row {row.key}: {fault}"
 
 
 def condition(where: Filter) -> tuple[str, list[str]]:
@@ -172,9 +275,10 @@ def check_version(version: object, name: str) -> None:
         name: Of the store, for messages.
     """
     if version not in READABLE:
+        *others, last = map(str, READABLE)
         raise StoreError(
-            f"{name} is of version {version}, this version of hedged reads versions "
-            f"{' and '.join(map(str, READABLE))}: use the version that wrote it, or build the store again"
+            f"{name} is of version {version}, this version of hedged reads versions {', '.join(others)} and {last}: "
+            "use the version that wrote it, or build the store again"
         )
 
 
@@ -185,15 +289,20 @@ def read_header(columns: Mapping[str, Any], name: str) -> Header:
         columns: The row, by column.
         name: Of the store, for messages.
     """
+    advice = f"restore a backup, or keep its rows with `hedged index repair {name} NEW --model RUN`"
+    if "checksum" in columns:
+        stated = columns["checksum"], header_checksum(str(columns.get("uuid")), str(columns.get("header")))
+        if stated[0] != stated[1]:
+            raise StoreError(f"{name} is damaged (its header is not what was written): {advice}")
     try:
         if "header" in columns:
             return Header.restore(json.loads(columns["header"]))
         return Header.restore({key: columns[key] for key in columns if key not in ("uuid", "version")})
     except (ValueError, TypeError, KeyError) as error:
-        raise StoreError(f"{name} is damaged (its header cannot be read): restore it, or build it again") from error
+        raise StoreError(f"{name} is damaged (its header cannot be read): {advice}") from error
 
 
-def keys_of(rows: list[Any]) -> Keys:
+def keys_of(rows: Sequence[Sequence[Any]]) -> Keys:
     """The first column of a result, as keys.
 
     Args:
@@ -204,7 +313,3 @@ def keys_of(rows: list[Any]) -> Keys:
 
 def _short(text: str) -> str:
     return text if len(text) <= MAX_VALUE else f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
-
-
-def _described(name: str, label: str | None, metadata: str | Mapping[str, Any]) -> Described:
-    return Described(name, label, json.loads(metadata) if isinstance(metadata, str) else metadata)

@@ -16,19 +16,21 @@ from urllib.parse import quote
 from hedged._files import write_atomically
 from hedged._locks import owning
 from hedged.errors import StoreError
-from hedged.search.engines._sql import VERSION, check_version
+from hedged.search.engines._checks import header_checksum
+from hedged.search.engines._sql import FIRST_WITH_CHECKSUMS, VERSION, check_version
 from hedged.search.rows import Header
 
 logger = logging.getLogger("hedged")
 
 APPLICATION = 0x68656467  # "hedg", in the header of the file
+ADVICE = "restore a backup, or keep what is whole with `hedged index repair`"
 TIMEOUT_SECONDS = 30.0  # to wait for another writer
 SCHEMA = """
-CREATE TABLE store (uuid TEXT NOT NULL, header TEXT NOT NULL);
+CREATE TABLE store (uuid TEXT NOT NULL, header TEXT NOT NULL, checksum INTEGER NOT NULL);
 -- one row for each write, with a random token: an index remembers the last it has seen
 CREATE TABLE write (change INTEGER PRIMARY KEY AUTOINCREMENT, token BLOB NOT NULL);
 CREATE TABLE item (key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, label TEXT,
-    metadata TEXT NOT NULL, embedding BLOB NOT NULL, changed INTEGER NOT NULL);
+    metadata TEXT NOT NULL, embedding BLOB NOT NULL, changed INTEGER NOT NULL, checksum BLOB NOT NULL);
 CREATE INDEX item_label ON item (label);
 CREATE INDEX item_changed ON item (changed);
 CREATE TABLE tag (name TEXT NOT NULL, value TEXT NOT NULL,
@@ -80,9 +82,10 @@ def owning_file(path: Path) -> AbstractContextManager[None]:
 
 def _empty(header: Header) -> bytes:
     """The content of the file of an empty store."""
+    name, text = uuid.uuid4().hex, json.dumps(header.describe())
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.executescript(f"BEGIN; {SCHEMA}")
-        connection.execute("INSERT INTO store VALUES (?, ?)", (uuid.uuid4().hex, json.dumps(header.describe())))
+        connection.execute("INSERT INTO store VALUES (?, ?, ?)", (name, text, header_checksum(name, text)))
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
@@ -183,12 +186,44 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """A connection to a store that may be damaged, which is not written to and not checked.
+
+    Args:
+        path: The file.
+    """
+    if not path.is_file():
+        raise StoreError(f"there is no store {path}: give a file that `hedged index build` has made")
+    address = f"file:{quote(str(path))}?mode=ro"
+    for mode in ("", "&immutable=1"):
+        connection = sqlite3.connect(f"{address}{mode}", uri=True, isolation_level=None)
+        try:
+            connection.execute("PRAGMA writable_schema = ON")  # nothing is written: it lets SQLite read on after damage
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        except sqlite3.OperationalError:
+            connection.close()
+            if mode or _log_size(path):
+                raise
+        except BaseException:
+            connection.close()
+            raise
+        else:
+            return connection
+    raise AssertionError("unreachable")
+
+
 def _check_kind(path: Path, connection: sqlite3.Connection) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION:
         raise StoreError(f"{path} is not a store of hedged: give a file that `hedged index build` has made")
     check_version(version, str(path))
+    has_checksums = "checksum" in {name for _, name, *_ in connection.execute("PRAGMA table_info(store)")}
+    if has_checksums != (version >= FIRST_WITH_CHECKSUMS):
+        raise StoreError(
+            f"{path} is damaged (it says that it is of version {version}, which its tables are not): restore a backup, "
+            f"or keep what is whole with `hedged index repair {path} NEW`"
+        )
 
 
 def _refuse_truncated(path: Path) -> None:
@@ -196,13 +231,11 @@ def _refuse_truncated(path: Path) -> None:
     with path.open("rb") as file:
         first = file.read(100)
     if first[:16] != b"SQLite format 3\0" or len(first) < 100:
-        raise StoreError(f"{path} is not a store of hedged, or it is damaged: restore it, or build it again")
+        raise StoreError(f"{path} is not a store of hedged, or it is damaged: {ADVICE}")
     page = int.from_bytes(first[16:18], "big")
     stated_size = (65536 if page == 1 else page) * int.from_bytes(first[28:32], "big")
     if path.stat().st_size < stated_size and not _log_size(path):
-        raise StoreError(
-            f"{path} is truncated, {path.stat().st_size:,} bytes of {stated_size:,}: restore it, or build it again"
-        )
+        raise StoreError(f"{path} is truncated, {path.stat().st_size:,} bytes of {stated_size:,}: {ADVICE}")
 
 
 def _log_size(path: Path) -> int:
@@ -237,6 +270,9 @@ FAILURES = {
         "is being written by another process",
         f"nothing was changed in {TIMEOUT_SECONDS:g} seconds; try again",
     ),
-    "CORRUPT": ("is damaged or truncated", "restore it, or build it again"),
-    "NOTADB": ("is damaged, or no store of hedged", "restore it, or build it again"),
+    "CORRUPT": ("is damaged or truncated", ADVICE),
+    "NOTADB": (
+        "is damaged, or no store of hedged",
+        "restore a backup, or keep what is whole with `hedged index repair`",
+    ),
 }

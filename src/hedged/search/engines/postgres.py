@@ -5,13 +5,14 @@ The first stage is in the database, over plain vectors; ranking by match probabi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self, final
 
 import numpy as np
 
 from hedged.errors import ConfigError, StoreError
+from hedged.search.engines._checks import RawRow, canonical, checksum
 from hedged.search.engines._postgres_server import (
     Address,
     connect,
@@ -25,6 +26,7 @@ from hedged.search.engines._postgres_server import (
 from hedged.search.engines._sql import SqlStore, condition, keys_of, read_header, tags
 from hedged.search.index import Candidates, Index, Means, Plan, checked_ef_search
 from hedged.search.rows import Filter, Header, Keys, Packed, Rows, as_json
+from hedged.search.store import ROWS_PER_BATCH, Salvage
 
 GRAPH = "component_mean"  # the name of the HNSW graph in the database
 MAX_EF_SEARCH = 1000  # that pgvector accepts
@@ -43,7 +45,7 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
         self._connection = connect(self._address)
         try:
             columns = read_columns(self._connection, self._address)
-            self._uuid = columns.get("uuid", "")
+            self._uuid, self._has_checksums = columns.get("uuid", ""), "checksum" in columns
             self._header = read_header(columns, self.name)
         except BaseException:
             self._connection.close()
@@ -126,23 +128,33 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
             yield
 
     def _write(self, rows: Rows, replace: bool) -> None:
-        columns = list(zip(*((row.id, row.label, as_json(row.metadata)) for row in rows.described()), strict=True))
-        packed = rows.packed()
+        described, packed = rows.described(), rows.packed()
+        texts, embeddings = [as_json(row.metadata) for row in described], [numbers.tobytes() for numbers in packed]
+        given: list[tuple[str, str, list[Any]]] = [
+            ("id", "text", [row.id for row in described]),
+            ("label", "text", [row.label for row in described]),
+            ("metadata", "text", texts),
+            ("embedding", "bytea", embeddings),
+        ]
+        if self._has_checksums:
+            of_rows = zip(embeddings, described, strict=True)
+            sums = [checksum(content, row.id, row.label, canonical(row.metadata)) for content, row in of_rows]
+            given.append(("checksum", "bytea", sums))
+        names = [name for name, _, _ in given]
+        values = ", ".join("metadata::jsonb" if name == "metadata" else name for name in names)
         with self._writing():
             existing = self._existing(rows, replace)
             for table in ("tag", "component"):
                 self._all(f"DELETE FROM {table} WHERE item = ANY(?) RETURNING item", existing)
             written = self._all(
-                "INSERT INTO item (id, label, metadata, embedding) "
-                "SELECT id, label, metadata::jsonb, embedding FROM unnest(?::text[], ?::text[], ?::text[], ?::bytea[]) "
-                "WITH ORDINALITY AS given (id, label, metadata, embedding, place) ORDER BY place "
-                "ON CONFLICT (id) DO UPDATE SET label = excluded.label, metadata = excluded.metadata, "
-                "embedding = excluded.embedding RETURNING id, key",
-                *map(list, columns or [()] * 3),
-                [numbers.tobytes() for numbers in packed],
+                f"INSERT INTO item ({', '.join(names)}) SELECT {values} "
+                f"FROM unnest({', '.join(f'?::{kind}[]' for _, kind, _ in given)}) "
+                f"WITH ORDINALITY AS given ({', '.join(names)}, place) ORDER BY place ON CONFLICT (id) "
+                f"DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in names[1:])} RETURNING id, key",
+                *(column for _, _, column in given),
             )
             keys = dict(written)
-            self._copy("tag", ((*tag, keys[r.id]) for r in rows.described() for tag in tags(r.metadata)))
+            self._copy("tag", ((*tag, keys[r.id]) for r in described for tag in tags(r.metadata)))
             self._copy("component", self._components([keys[one] for one in rows.ids], packed))
 
     def _components(self, keys: list[int], packed: Packed) -> Iterator[tuple[int, str]]:
@@ -209,15 +221,27 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
         Args:
             keys: Which rows.
         """
-        rows = self._all("SELECT key, embedding FROM item WHERE key = ANY(?) ORDER BY key", list(keys))
+        rows = self._all(
+            f"SELECT key, embedding, {self._checksum()} FROM item WHERE key = ANY(?) ORDER BY key", list(keys)
+        )
         return keys_of(rows), self._packed(rows)
 
-    def verify(self) -> None:
-        with self.reading():
-            self._check_tags()
-            query = "SELECT count(*) FROM item LEFT JOIN component ON item = key GROUP BY key HAVING count(item) != ?"
-            if self._all(query, self.header.components):
-                raise StoreError(f"{self.name} is damaged (rows without their vectors): restore it, or build it again")
+    def _faults_of_tables(self) -> list[str]:
+        query = "SELECT key FROM item LEFT JOIN component ON item = key GROUP BY key HAVING count(item) != ?"
+        return [f"row {key}: it is without its vectors" for (key,) in self._all(query, self.header.components)]
+
+    def _survey(self) -> Iterator[RawRow | str]:
+        for rows in self._chunks(f"{self._raw_rows()} ORDER BY key", [], ROWS_PER_BATCH):
+            yield from (RawRow(*row) for row in rows)
+
+    @classmethod
+    @contextmanager
+    def salvaging(cls, location: str, header: Header | None = None) -> Iterator[Salvage]:
+        with cls(location) as store, store.salvage() as found:
+            yield found
+
+    def _as_text(self, metadata: Any) -> Any:
+        return canonical(metadata) if isinstance(metadata, Mapping) else metadata
 
     def _set(self, name: str, value: str) -> None:
         """Change a setting until the transaction ends."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import secrets
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 from hedged.errors import StoreError
-from hedged.search.engines._sql import SqlStore, keys_of, read_header, tags
+from hedged.search.engines._checks import RawRow, checksum
+from hedged.search.engines._sql import MAX_NAMED, TAGS, SqlStore, keys_of, read_header, tags
 from hedged.search.engines._sqlite_file import (
+    FileIdentity,
+    connect_to_read,
     identity_of,
     log_of,
     make_file,
@@ -21,8 +25,8 @@ from hedged.search.engines._sqlite_file import (
     refuse_existing,
     translating_errors,
 )
-from hedged.search.rows import Header, Keys, Packed, Rows, as_json
-from hedged.search.store import ROWS_PER_BATCH
+from hedged.search.rows import Described, Header, Keys, Packed, Rows, as_json
+from hedged.search.store import ROWS_PER_BATCH, Salvage
 
 if TYPE_CHECKING:
     from hedged.search.engines._faiss import FaissIndex
@@ -47,11 +51,12 @@ class SqliteStore(SqlStore, scheme=""):
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
+        self._opened: FileIdentity | None
         self._connection, self._opened = open_file(self._path)
         try:
             with translating_errors(self._path):
                 columns = read_columns(self._connection)
-            self._uuid = columns.get("uuid", "")
+            self._uuid, self._has_checksums = columns.get("uuid", ""), "checksum" in columns
             self._header = read_header(columns, self.name)
         except BaseException:
             self._connection.close()
@@ -75,6 +80,27 @@ class SqliteStore(SqlStore, scheme=""):
     @classmethod
     def refuse_existing(cls, location: str) -> None:
         refuse_existing(Path(location))
+
+    @classmethod
+    @contextmanager
+    def salvaging(cls, location: str, header: Header | None = None) -> Iterator[Salvage]:
+        path = Path(location)
+        with translating_errors(path), closing(connect_to_read(path)) as connection:
+            store = cls.__new__(cls)
+            store._path, store._connection, store._opened = path, connection, identity_of(path)
+            store._has_checksums = bool(
+                connection.execute("SELECT 1 FROM pragma_table_info('item') WHERE name = 'checksum'").fetchall()
+            )
+            try:
+                columns = read_columns(connection)
+                store._uuid, store._header = columns.get("uuid", ""), read_header(columns, str(path))
+            except (sqlite3.DatabaseError, StoreError):
+                if header is None:
+                    yield Salvage(str(path), None, iter(()), [])
+                    return
+                store._uuid, store._header = "", header
+            with store.salvage() as found:
+                yield found
 
     @classmethod
     @contextmanager
@@ -121,7 +147,10 @@ class SqliteStore(SqlStore, scheme=""):
         self._connection.execute("BEGIN")
 
     def _end(self) -> None:
-        self._connection.execute("COMMIT")
+        try:
+            self._connection.execute("COMMIT")
+        except sqlite3.DatabaseError:  # of a damaged file, to which nothing was written
+            self._connection.rollback()
 
     @contextmanager
     def _writing(self) -> Iterator[int]:
@@ -149,15 +178,16 @@ class SqliteStore(SqlStore, scheme=""):
 
     def _write(self, rows: Rows, replace: bool) -> None:
         packed = rows.packed()
+        columns = ["label", "metadata", "embedding", "changed", *(["checksum"] if self._has_checksums else [])]
+        names = ", ".join(columns)
         with self._writing() as change:
             sql, given = self._among("item", self._existing(rows, replace))
             self._all(f"DELETE FROM tag WHERE {sql}", given)
             self._connection.executemany(
-                "INSERT INTO item (id, label, metadata, embedding, changed) VALUES (?, ?, ?, ?, ?) "
-                "ON CONFLICT (id) DO UPDATE SET (label, metadata, embedding, changed) = "
-                "(excluded.label, excluded.metadata, excluded.embedding, excluded.changed)",
+                f"INSERT INTO item (id, {names}) VALUES (?{', ?' * len(columns)}) "
+                f"ON CONFLICT (id) DO UPDATE SET ({names}) = ({', '.join(f'excluded.{name}' for name in columns)})",
                 (
-                    (row.id, row.label, as_json(row.metadata), numbers.tobytes(), change)
+                    self._values(row, as_json(row.metadata), numbers.tobytes(), change)
                     for row, numbers in zip(rows.described(), packed, strict=True)
                 ),
             )
@@ -165,6 +195,10 @@ class SqliteStore(SqlStore, scheme=""):
                 "INSERT INTO tag (name, value, item) SELECT ?, ?, key FROM item WHERE id = ?",
                 ((*tag, row.id) for row in rows.described() for tag in tags(row.metadata)),
             )
+
+    def _values(self, row: Described, metadata: str, embedding: bytes, change: int) -> tuple[Any, ...]:
+        values = (row.id, row.label, metadata, embedding, change)
+        return (*values, checksum(embedding, row.id, row.label, metadata)) if self._has_checksums else values
 
     def remove(self, ids: Iterable[str]) -> int:
         sql, given = self._among("id", list(ids))
@@ -199,7 +233,7 @@ class SqliteStore(SqlStore, scheme=""):
         """
         with self.reading():
             column = "changed" if change else "+changed"  # to read all rows, no index is faster
-            query = f"SELECT key, embedding FROM item WHERE {column} > ? ORDER BY key"
+            query = f"SELECT key, embedding, {self._checksum()} FROM item WHERE {column} > ? ORDER BY key"
             for rows in self._chunks(query, [change], size):
                 yield keys_of(rows), self._packed(rows)
 
@@ -212,12 +246,73 @@ class SqliteStore(SqlStore, scheme=""):
         with self.reading():
             return keys_of(self._all("SELECT key FROM removed WHERE changed > ?", change))
 
-    def verify(self) -> None:
-        with self.reading():
-            (found,) = self._all("PRAGMA integrity_check(1)")[0]
-            if found != "ok":
-                raise StoreError(f"{self.name} is damaged ({found}): restore it, or build it again")
-            self._check_tags()
+    def _faults_of_tables(self) -> list[str]:
+        try:
+            faults = [line for (line,) in self._all(f"PRAGMA integrity_check({MAX_NAMED})") if line != "ok"]
+            if self._all("SELECT 1 FROM removed JOIN item USING (key) LIMIT 1"):
+                faults.append("rows are there that were removed")
+            if self._all("SELECT 1 FROM item WHERE changed > (SELECT max(change) FROM write) LIMIT 1"):
+                faults.append("rows are of writes that never were")
+        except sqlite3.DatabaseError as error:
+            return [f"its tables cannot be read ({error})"]
+        return faults
+
+    def _faults_of_index(self) -> list[str]:
+        from hedged.search.engines._faiss import index_file_faults
+
+        return index_file_faults(self)
+
+    def _stored_tags(self) -> Iterable[Any]:
+        return self._reached(TAGS)
+
+    def _survey(self) -> Iterator[RawRow | str]:
+        reachable = sorted(self._reachable())
+        ids: dict[int, str] | None = None
+        for start in range(0, len(reachable), ROWS_PER_BATCH):
+            keys = reachable[start : start + ROWS_PER_BATCH]
+            found = {row.key: row for row in self._between(keys[0], keys[-1])}
+            for key in keys:
+                if key in found:
+                    yield found[key]
+                else:
+                    ids = self._ids() if ids is None else ids
+                    name = f" ({ids[key]!r})" if key in ids else ""
+                    yield f"row {key}{name}: it cannot be read"
+
+    def _ids(self) -> dict[int, str]:
+        """Ids by key, as far as the index of ids can be read."""
+        return dict(self._reached("SELECT key, id FROM item INDEXED BY sqlite_autoindex_item_1 ORDER BY id"))
+
+    def _reachable(self) -> set[int]:
+        """Keys of rows, by whichever way leads to them: the table and its indexes, from both ends."""
+        ways = (("NOT INDEXED", "key"), ("INDEXED BY sqlite_autoindex_item_1", "id"),
+                ("INDEXED BY item_label", "label"), ("INDEXED BY item_changed", "changed"))  # fmt: skip
+        queries = [
+            f"SELECT key FROM item {way} ORDER BY {column} {order}" for way, column in ways for order in ("", "DESC")
+        ]
+        return {key for query in queries for (key,) in self._reached(query) if isinstance(key, int)}
+
+    def _reached(self, query: str) -> Iterator[Any]:
+        """The rows of a result up to where it can be read."""
+        try:
+            yield from self._connection.execute(query)
+        except sqlite3.DatabaseError:
+            return
+
+    def _between(self, first: int, last: int) -> Iterator[RawRow]:
+        """The rows with these keys and those between, without those that cannot be read."""
+        try:
+            rows = self._all(f"{self._raw_rows()} WHERE key BETWEEN ? AND ?", first, last)
+        except sqlite3.DatabaseError:
+            middle = (first + last) // 2
+            if first < last:
+                yield from self._between(first, middle)
+                yield from self._between(middle + 1, last)
+        else:
+            yield from (RawRow(*row) for row in rows)
+
+    def _as_text(self, metadata: Any) -> Any:
+        return metadata
 
     def _among(self, column: str, values: Sequence[Any]) -> tuple[str, Any]:
         return f"{column} IN (SELECT value FROM json_each(?))", json.dumps(list(values))
