@@ -221,8 +221,7 @@ def test_an_index_file_that_disagrees_with_the_store(path: Path, stage: Kind) ->
     with SqliteStore(path) as store:
         FaissIndex(store, Plan(stage)).save()
         store.verify()
-        store.add(rows("gaussian", 10, first=100))
-        store.remove(["row 3"])
+        store.upsert(rows("gaussian", 10, seed=2, first=ROWS - 2))
         store.verify()  # behind the store, but of its past
     whole, packed = file.read_bytes(), embeddings("gaussian", ROWS, seed=8).pack().numpy()
     for parts in ({"packed": packed}, {"alive": np.arange(ROWS) != 7}, {"keys": np.arange(ROWS) + 3}):

@@ -10,6 +10,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from hedged.cli._output import printable_lines
 from hedged.errors import HedgedError
 
 EXIT_CODE = 2
@@ -25,8 +26,8 @@ class Verbs(TyperGroup):
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # nobody reads on: typer ends quietly
             if ctx.params.get("debug"):
-                traceback.print_exc()
-            print(f"hedged: {_words(error)}", file=sys.stderr)
+                print(printable_lines(traceback.format_exc()), end="", file=sys.stderr)
+            print(f"hedged: {printable_lines(_words(error))}", file=sys.stderr)
             raise typer.Exit(EXIT_CODE) from error
 
 

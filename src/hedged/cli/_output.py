@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,9 +21,45 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist
 LOGGER = logging.getLogger("hedged")
 
 
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")  # characters that tell a terminal what to do
+CONTROL_IN_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # the same without the ends of lines, and tabs
+
+
+def printable(text: str) -> str:
+    r"""A name as it may be shown on a terminal, on one line: control characters are written out.
+
+    Args:
+        text: An id, a label, a path: anything that came from outside.
+
+    >>> printable("a\x1b[31mb\n")
+    'a\\x1b[31mb\\n'
+    """
+    return CONTROL.sub(_written_out, text)
+
+
+def printable_lines(text: str) -> str:
+    r"""A message of one line or several, with all other control characters written out.
+
+    Args:
+        text: The message.
+    """
+    return CONTROL_IN_LINES.sub(_written_out, text)
+
+
+def _written_out(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
+
+
+class _PrintableLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return printable_lines(super().format(record))
+
+
 def log_to_stderr() -> None:
     """Show what the library tells about its work as plain lines."""
-    LOGGER.handlers[:] = [logging.StreamHandler(sys.stderr)]
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_PrintableLines())
+    LOGGER.handlers[:] = [handler]
     LOGGER.setLevel(logging.INFO)
 
 
@@ -33,7 +70,8 @@ def examples(*lines: str) -> str:
 
 def print_json(content: Any) -> None:
     """One JSON document; numbers that are not finite, which JSON lacks, become null."""
-    print(json.dumps(finite(content), indent=2, ensure_ascii=False))
+    text = json.dumps(finite(content), indent=2, ensure_ascii=False)
+    print(re.sub("[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text))  # others are escaped already
 
 
 def finite(content: Any) -> Any:
@@ -51,6 +89,7 @@ def finite(content: Any) -> Any:
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table: ruled on a terminal, else columns two spaces apart. The first column is words, the others numbers."""
+    title, header, rows = printable(title), list(map(printable, header)), [list(map(printable, row)) for row in rows]
     if sys.stdout.isatty():
         _print_ruled(title, header, rows)
         return

@@ -13,7 +13,7 @@ import typer
 from hedged._files import path_text
 from hedged.cli._inputs import Images, Inputs, SkipBroken, embedded_sound, inputs_of
 from hedged.cli._metadata import Described, read_metadata
-from hedged.cli._output import Json, examples, print_json, print_table
+from hedged.cli._output import Json, examples, print_json, print_table, printable
 from hedged.cli._runs import Model, load_embedder
 from hedged.cli._stores import StoreName, Wheres, check_model, filters
 from hedged.errors import ConfigError, DataError
@@ -203,7 +203,7 @@ def info(
     rows = [(name, ", ".join(value) if isinstance(value, list) else _cell(value)) for name, value in content.items()]
     print_table(f"the store {content['store']}", ("", "value"), rows[1:])
     if move:
-        print(f"\nto move it: {move}")
+        print(f"\nto move it: {printable(move)}")
 
 
 @app.command(
@@ -230,7 +230,7 @@ def repair(
         return
     print(f"kept {done.kept:,} rows" + (f"; lost {len(done.lost):,}:" if done.lost else "; nothing was lost"))
     for words in done.lost:
-        print(f"  {words}")
+        print(f"  {printable(words)}")
 
 
 def _cell(value: object) -> str:
@@ -265,4 +265,4 @@ def _report(store: Store, words: str, numbers: dict[str, int], as_json: bool) ->
     if as_json:
         print_json({"store": store.name, **numbers, "rows": store.count()})
     else:
-        print(f"{words}; it holds {store.count():,} now")
+        print(printable(f"{words}; it holds {store.count():,} now"))

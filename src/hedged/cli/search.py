@@ -8,7 +8,7 @@ import typer
 
 from hedged.cli._decisions import answer_as_json
 from hedged.cli._inputs import Images, SkipBroken, embedded_sound, inputs_of
-from hedged.cli._output import Json, examples, print_json, print_table
+from hedged.cli._output import Json, examples, print_json, print_table, printable
 from hedged.cli._runs import Model, load_embedder
 from hedged.cli._stores import (
     CandidateCount,
@@ -78,7 +78,7 @@ def _content(image: str, hits: list[Hit], decider: Decider | None) -> dict[str, 
 
 def _print(image: str, hits: list[Hit], decider: Decider | None) -> None:
     if not hits:
-        print(f"{image}: no row passes the filter")
+        print(printable(f"{image}: no row passes the filter"))
         return
     header = ["id", "label", "match probability", "uncertainty", "rank"]
     rows = [

@@ -331,8 +331,18 @@ def _class_for(location: str | Path) -> type[Store]:
         if not module.name.startswith("_"):
             import_module(f"{engines.__name__}.{module.name}")
     scheme, separator, _ = str(location).partition("://")
+    if not separator and _may_be_address(str(location)):
+        raise StoreError(
+            "this is neither the path of a file nor an address (it is not shown, for it may hold a password): an "
+            "address reads postgresql://host/database#name"
+        )
     found = Store._schemes.get(scheme if separator else "")
     if found is None:
         known = ", ".join(f"{one}://" for one in sorted(Store._schemes) if one)
         raise StoreError(f"there is no kind of store for {scheme}://: give the path of a file, or one of {known}")
     return found
+
+
+def _may_be_address(text: str) -> bool:
+    """Whether what has no scheme was meant as an address, such as `postgresql:/…` or `host=… password=…`."""
+    return "password=" in text or text.partition(":")[0].lower() in {scheme for scheme in Store._schemes if scheme}

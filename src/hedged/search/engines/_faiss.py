@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from hedged._files import write_atomically
+from hedged._files import remove_parts, write_atomically
 from hedged._parallel import share
-from hedged.errors import HedgedError, MissingDependencyError, RunError
+from hedged.errors import HedgedError, MissingDependencyError, RunError, StoreError
 from hedged.search.engines.sqlite import SqliteStore, State
 from hedged.search.index import Candidates, Index, Means, Places, Plan, checked_ef_search
 from hedged.search.rows import Filter, Header, Keys, Packed
@@ -98,16 +98,23 @@ class FaissIndex(Index):
         return self._apply(np.concatenate([outdated, keys]), keys, packed)
 
     def save(self) -> None:
-        """Write the file beside the store."""
-        stage = None if self._plan.kind == "exact" else self._stage
-        content = IndexFile(self._plan, self._state, self._keys, self._packed, self._alive, stage)
-        write_index_file(file_of(self._store.path), content)
-        self._is_kept, self._changed = True, 0
+        """Write the file beside the store, with nothing in it of rows that were removed."""
+        self.sync()
+        while True:
+            if not self._alive.all():
+                self._rebuild()
+            stage = None if self._plan.kind == "exact" else self._stage
+            content = IndexFile(self._plan, self._state, self._keys, self._packed, self._alive, stage)
+            write_index_file(file_of(self._store.path), content)
+            self._is_kept, self._changed = True, 0
+            if not len(self._store.removed_since(self._state.change)):
+                return  # who removes rows from now on finds this file, and empties it
+            self.sync()
 
     def keep(self) -> None:
         """Write the file if there is none of this plan or much has changed; do without where it cannot be written."""
         if not self._is_kept or self._changed > REWRITE_SHARE * max(len(self._keys), 1):
-            with suppress(RunError):
+            with suppress(RunError, StoreError):
                 self.save()
 
     def _candidates(self, means: Means, count: int, where: Filter) -> Candidates:
@@ -341,6 +348,29 @@ def _read(path: Path, header: Header) -> IndexFile:
     if stage is not None and not stage.fits(len(keys) * header.components, header.dim):
         raise ValueError("its first stage is of other vectors")
     return IndexFile(plan, state, keys, packed, alive, stage)
+
+
+def forget_rows(store: SqliteStore) -> None:
+    """Empty the index file of a store, of which rows were removed: the next search fills it by the same plan.
+
+    Args:
+        store: The store.
+    """
+    path, width = file_of(store.path), store.header.width
+    try:
+        remove_parts(path.parent, path.name)
+        if not path.exists():
+            return
+        try:
+            with safe_open(path, framework="numpy") as file:
+                plan = Plan(**json.loads((file.metadata() or {})["plan"]))
+        except (OSError, SafetensorError, ValueError, TypeError, KeyError, HedgedError):
+            path.unlink()
+            return
+        nothing = np.empty(0, np.int64), np.empty((0, width), np.float32), np.empty(0, np.bool_)
+        write_index_file(path, IndexFile(plan, store.state()._replace(change=0, token=""), *nothing, None))
+    except OSError as error:
+        logger.warning("%s still holds rows that were removed (%s): delete it", path, error)
 
 
 def _checksum(tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> int:

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, unquote
 
 from hedged.errors import MissingDependencyError, StoreError
 from hedged.search.engines._checks import header_checksum
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 10  # to wait for a server
 DEFAULT_NAME = "hedged"  # of a store whose address has none
+UNREADABLE = (
+    "this address of a store cannot be read (it is not shown, for it may hold a password): it reads "
+    "postgresql://user:password@host:port/database#name, with %40 for an @ after the password, and the password is "
+    "better kept in ~/.pgpass or PGPASSWORD"
+)
 BUILDING = 0x68656467  # "hedg", with the name of a store: the lock of the one that builds it
 SCHEMA = """
 CREATE TABLE store (version integer NOT NULL, uuid text NOT NULL, header text NOT NULL,
@@ -38,22 +44,31 @@ CREATE INDEX component_item ON component (item);
 
 
 class Address(NamedTuple):
-    """Where a store is: a server's database as a connection string, and the name of a schema in it."""
+    """Where a store is: a server's database as a connection string, and the name of a schema in it.
+
+    It may hold a password, which is never shown: not by `str`, not by `repr`, and not in errors.
+    """
 
     conninfo: str
     store: str
 
     @classmethod
     def of(cls, location: str) -> Address:
-        """Read `postgresql://host/database#name`.
+        """Read `postgresql://user:password@host/database#name`; the last @ ends the password, whatever is in it.
 
         Args:
             location: The address.
 
-        >>> Address.of("postgresql://localhost/dogs#gallery")
-        Address(conninfo='postgresql://localhost/dogs', store='gallery')
+        >>> Address.of("postgresql://me:se#c/r@t@localhost/dogs#gallery")
+        postgresql://localhost/dogs#gallery
         """
-        conninfo, _, name = location.partition("#")
+        scheme, _, rest = location.partition("://")
+        login, at, place = rest.rpartition("@")
+        user, colon, password = login.partition(":")
+        place, _, name = place.partition("#")
+        conninfo = f"{scheme}://{_quoted(user)}{colon}{_quoted(password)}{at}{place}"
+        if set(user) & set("/?#") or not _is_readable(conninfo):
+            raise StoreError(UNREADABLE)
         name = name or DEFAULT_NAME
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", name):
             raise StoreError(
@@ -65,6 +80,35 @@ class Address(NamedTuple):
         """The address without its secrets."""
         parts = import_psycopg().conninfo.conninfo_to_dict(self.conninfo)
         return f"postgresql://{parts.get('host', '')}/{parts.get('dbname', '')}#{self.store}"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def without_secrets(self, text: str) -> str:
+        """A text of the server's with a mark instead of a password.
+
+        Args:
+            text: The text.
+        """
+        parts = import_psycopg().conninfo.conninfo_to_dict(self.conninfo)
+        for secret in {str(value) for key, value in parts.items() if key.endswith("password")} - {""}:
+            text = text.replace(secret, "***")
+        return text
+
+
+def _quoted(text: str) -> str:
+    """Part of an address with its special characters encoded, whether they were before or not."""
+    return quote(unquote(text, errors="surrogateescape"), safe="", errors="surrogateescape")
+
+
+def _is_readable(conninfo: str) -> bool:
+    """Whether an address can be understood. What is wrong with one that cannot is not told: it may be a password."""
+    psycopg = import_psycopg()
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(conninfo)
+    except (psycopg.Error, UnicodeError):
+        return False
+    return all(port.isdigit() for port in str(parts.get("port", "")).split(",") if port)
 
 
 def connect(address: Address) -> psycopg.Connection[Any]:
@@ -178,21 +222,22 @@ def translating_errors(address: Address) -> Iterator[None]:
         yield
     except psycopg.OperationalError as error:
         raise StoreError(
-            f"the server of {address} cannot be reached or gave up ({_first_line(error)}): start it, or check the "
+            f"the server of {address} cannot be reached or gave up ({_reason(error, address)}): start it, or check the "
             "address, the user and the network; what was not acknowledged is not stored"
         ) from error
     except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile, psycopg.errors.UndefinedObject) as error:
         raise StoreError(
-            f"{address} needs the extension pgvector, version 0.8 or later ({_first_line(error)}): install it there"
+            f"{address} needs pgvector, version 0.8 or later ({_reason(error, address)}): install it there"
         ) from error
     except psycopg.Error as error:
         raise StoreError(
-            f"{address} refused ({_first_line(error)}): nothing was changed; check the rights there"
+            f"{address} refused ({_reason(error, address)}): nothing was changed; check the rights there"
         ) from error
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+def _reason(error: Exception, address: Address) -> str:
+    """The first line of what the server says."""
+    return address.without_secrets((str(error).strip().splitlines() or [type(error).__name__])[0])
 
 
 def import_psycopg() -> Any:

@@ -24,6 +24,8 @@ logger = logging.getLogger("hedged")
 
 APPLICATION = 0x68656467  # "hedg", in the header of the file
 ADVICE = "restore a backup, or keep what is whole with `hedged index repair`"
+TRACES = "traces"  # a table that is there while something may be left of removed rows
+SCRUB_SECONDS = 2.0  # to wait for others when a store is closed after rows were removed
 TIMEOUT_SECONDS = 30.0  # to wait for another writer
 SCHEMA = """
 CREATE TABLE store (uuid TEXT NOT NULL, header TEXT NOT NULL, checksum INTEGER NOT NULL);
@@ -132,6 +134,7 @@ def open_file(path: Path) -> tuple[sqlite3.Connection, FileIdentity]:
                 _check_kind(path, connection)
                 connection.execute("PRAGMA synchronous = FULL")  # a write is on disk when it is acknowledged
                 connection.execute("PRAGMA foreign_keys = ON")
+                connection.execute("PRAGMA secure_delete = ON")  # what is removed is overwritten
             except BaseException:
                 connection.close()
                 raise
@@ -151,6 +154,20 @@ def identity_of(path: Path) -> FileIdentity | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return status.st_dev, status.st_ino
+
+
+def scrub(connection: sqlite3.Connection) -> None:
+    """Leave nothing of removed rows: pages are written anew, for SQLite copies rows between them, and the log emptied.
+
+    While others read, their pages stay in the log; whoever closes the store last removes it.
+
+    Args:
+        connection: To the store.
+    """
+    connection.execute(f"PRAGMA busy_timeout = {int(1000 * SCRUB_SECONDS)}")
+    connection.execute("VACUUM")
+    connection.execute(f"DROP TABLE IF EXISTS {TRACES}")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
 
 def log_of(path: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +15,7 @@ from hedged.errors import StoreError
 from hedged.search.engines._checks import RawRow, checksum
 from hedged.search.engines._sql import MAX_NAMED, TAGS, SqlStore, keys_of, read_header, tags
 from hedged.search.engines._sqlite_file import (
+    TRACES,
     FileIdentity,
     connect_to_read,
     identity_of,
@@ -23,6 +25,7 @@ from hedged.search.engines._sqlite_file import (
     owning_file,
     read_columns,
     refuse_existing,
+    scrub,
     translating_errors,
 )
 from hedged.search.rows import Described, Header, Keys, Packed, Rows, as_json
@@ -31,6 +34,9 @@ from hedged.search.store import ROWS_PER_BATCH, Salvage
 if TYPE_CHECKING:
     from hedged.search.engines._faiss import FaissIndex
     from hedged.search.index import Plan
+
+
+logger = logging.getLogger("hedged")
 
 
 class State(NamedTuple):
@@ -48,6 +54,8 @@ class SqliteStore(SqlStore, scheme=""):
     Args:
         path: The file, which exists; `SqliteStore.create` makes one.
     """
+
+    _has_written = False
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -137,7 +145,25 @@ class SqliteStore(SqlStore, scheme=""):
         )
 
     def close(self) -> None:
-        self._connection.close()
+        """Let go of the file; if rows were removed, leave nothing of them in it."""
+        has_written, self._has_written = self._has_written, False
+        try:
+            if has_written and identity_of(self._path) == self._opened:
+                self._scrub()
+        finally:
+            self._connection.close()
+
+    def _scrub(self) -> None:
+        try:
+            if self._all("SELECT 1 FROM sqlite_schema WHERE name = ?", TRACES):
+                scrub(self._connection)
+        except sqlite3.Error as error:
+            logger.warning(
+                "rows were removed from %s, but something of them may be left in free parts of the file (%s): close "
+                "what uses it, then run `hedged index remove` on it again, with any id",
+                self.name,
+                error,
+            )
 
     def _translating_errors(self) -> AbstractContextManager[None]:
         return translating_errors(self._path)
@@ -157,6 +183,7 @@ class SqliteStore(SqlStore, scheme=""):
         """A transaction, all of which is kept or nothing; yields the number of the write."""
         self._refuse_reading()
         self._check_in_place("nothing was written")
+        self._has_written = True
         with translating_errors(self._path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -201,10 +228,22 @@ class SqliteStore(SqlStore, scheme=""):
         return (*values, checksum(embedding, row.id, row.label, metadata)) if self._has_checksums else values
 
     def remove(self, ids: Iterable[str]) -> int:
+        """Remove rows, and return how many there were. Once the store is closed nothing of them is left in its files.
+
+        Args:
+            ids: Their ids; those that no row has are passed over.
+        """
+        from hedged.search.engines._faiss import forget_rows
+
         sql, given = self._among("id", list(ids))
         with self._writing() as change:
             self._all(f"INSERT INTO removed SELECT key, ? FROM item WHERE {sql}", change, given)
-            return len(self._all(f"DELETE FROM item WHERE {sql} RETURNING key", given))
+            count = len(self._all(f"DELETE FROM item WHERE {sql} RETURNING key", given))
+            if count:
+                self._all(f"CREATE TABLE IF NOT EXISTS {TRACES} (key)")
+        if count:
+            forget_rows(self)
+        return count
 
     def state(self) -> State:
         """The last write."""
