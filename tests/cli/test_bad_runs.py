@@ -126,7 +126,7 @@ def test_a_run_whose_config_is_of_another_model(hedged: Hedged, run: Path) -> No
     before = snapshot(run)
     check_refused(hedged("evaluate", run), "another config", "restore")
     config.unlink()
-    check_refused(hedged("evaluate", run), "without its config.toml", "`hedged train` has filled")
+    check_refused(hedged("evaluate", run), "without its config.toml", "`hedged train` or `hedged retrofit` has filled")
     assert snapshot(run).items() <= before.items()
 
 

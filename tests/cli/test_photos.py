@@ -113,7 +113,7 @@ def test_evaluate_measures_identities_that_were_held_out(hedged: Hedged, photo_r
     page = (photo_run / "report.html").read_text()
     assert "Same or not?" in page
     assert "data:image/jpeg" in page
-    assert "least certain" in page
+    assert "η is the same for every input" in page  # six steps have taught the network nothing yet
     assert "same identity" in page
 
 
