@@ -75,6 +75,9 @@ identities was made after a draw of 10 dogs did worse on the test dogs; no numbe
 on text. Accuracy on degraded text is ahead of PLDA by 0.004, not 0.01. DIR is not ahead of LDA's, which averages the
 vectors of a template. η tells degraded dogs with 0.82, not 0.85. On clean text, refusing by η cuts 8 %, by the distance
 to the nearest training vectors 15 %; ECE is 0.04 there.
+**Without real poorer vectors** `Retrofit` decides better than the cosine on clean and on degraded inputs, but knows
+little of how inputs really get worse: on degraded ones its probabilities are off by 0.15, η tells them with 0.70 and
+0.73, and average precision on degraded dogs is 0.059, below the 0.086 of the cosine. Give it real ones.
 Not measured: a point head, the paper's loss, and other orders to refuse in than the norm and the neighbours.
 """
 
