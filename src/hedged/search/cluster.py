@@ -10,8 +10,8 @@ from typing import NamedTuple, final
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import expit, logsumexp
 
+from hedged._odds import expit
 from hedged.distributions import Distribution
 from hedged.errors import DataError, ShapeError, ValueRangeError
 from hedged.match import MatchModel, best_matches
@@ -197,7 +197,7 @@ class _Membership(NamedTuple):
     def total(self) -> Probabilities:
         """log(1 + Σ odds), `(n,)`."""
         nobody = np.zeros(len(self.own))
-        return np.asarray(logsumexp(np.column_stack([nobody, self.own, self.others]), axis=1))
+        return np.asarray(np.logaddexp.reduce(np.column_stack([nobody, self.own, self.others]), axis=1))
 
 
 def _membership(z: Distribution, near: Numbers, numbers: Numbers, comparison: Comparison) -> _Membership:
