@@ -26,7 +26,7 @@ from hedged.search import (
     Store,
     create_store,
     open_store,
-    repair,
+    repair_store,
 )
 from hedged.search.engines._faiss import IndexFile, file_of, read_index_file, write_index_file
 from hedged.search.index import Kind
@@ -73,7 +73,7 @@ def damage_of(path: Path) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize("flips", [50, pytest.param(20_000, marks=pytest.mark.heavy)])
+@pytest.mark.parametrize("flips", [50, pytest.param(4_000, marks=pytest.mark.heavy)])
 def test_a_flipped_bit_is_seen_or_changes_nothing(path: Path, tmp_path: Path, flips: int) -> None:
     """Of every part of the file: pages of the table, of its indexes, the first page, free space."""
     with SqliteStore(path) as store:
@@ -99,14 +99,14 @@ def test_repair_keeps_what_is_whole_and_invents_nothing(path: Path, tmp_path: Pa
     """Bits are flipped in the pages after the first, which holds the schema."""
     with SqliteStore(path) as store:
         before = content(store)
-    whole, generator = path.read_bytes(), np.random.default_rng(1)
+    whole, generator, shares = path.read_bytes(), np.random.default_rng(1), []
     for number in range(repairs):
         damaged, new = tmp_path / "damaged.db", tmp_path / f"{number}.db"
         damaged.write_bytes(whole)
         for bit in generator.integers(8 * 4096, 8 * len(whole), 3).tolist():
             flip(damaged, bit)
         as_it_was = damaged.read_bytes()
-        done = repair(damaged, new, header_of("gaussian"))  # which is not needed unless the header is damaged
+        done = repair_store(damaged, new, header_of("gaussian"))  # which is not needed unless the header is damaged
         assert damaged.read_bytes() == as_it_was
         with SqliteStore(new) as store:
             store.verify()
@@ -114,7 +114,8 @@ def test_repair_keeps_what_is_whole_and_invents_nothing(path: Path, tmp_path: Pa
         assert kept.items() <= before.items()
         assert done.kept == len(kept)
         assert len(kept) == ROWS or done.lost
-        assert len(kept) >= ROWS / 2
+        shares.append(len(kept) / ROWS)
+    assert np.mean(shares) > 0.8  # a bit of a page's own header may cost all rows of the page
 
 
 def test_every_broken_row_is_named(path: Path) -> None:
@@ -130,7 +131,7 @@ def test_every_broken_row_is_named(path: Path) -> None:
     for name in ("row 3", "row 7", "row 11", "row 20", "row 21"):
         assert f"'{name}'" in words
     assert words.count("\n") == 5
-    done = repair(path, path.with_name("new.db"))
+    done = repair_store(path, path.with_name("new.db"))
     assert (done.kept, len(done.lost)) == (ROWS - 5, 5)
     with SqliteStore(path) as store:
         for use in (lambda: list(store.batches()), store.index, lambda: store.describe([4])):
@@ -151,7 +152,7 @@ def test_values_that_cannot_be_are_found_without_checksums(tmp_path: Path, numbe
         connection.execute("UPDATE item SET embedding = ? WHERE key = 5", (changed,))
         connection.commit()
     assert words in damage_of(path)
-    done = repair(path, tmp_path / "new.db")
+    done = repair_store(path, tmp_path / "new.db")
     assert (done.kept, len(done.lost)) == (22, 1)
     with SqliteStore(tmp_path / "new.db") as store:
         store.verify()
@@ -175,9 +176,9 @@ def test_a_broken_header_is_refused_and_made_good_by_the_model(path: Path, tmp_p
     with pytest.raises(StoreError, match=r"is damaged \(its header .*--model RUN"):
         open_store(path)
     with pytest.raises(StoreError, match="no longer says which model it is of"):
-        repair(path, tmp_path / "new.db")
+        repair_store(path, tmp_path / "new.db")
     assert not (tmp_path / "new.db").exists()
-    assert repair(path, tmp_path / "new.db", header_of("gaussian")).kept == ROWS
+    assert repair_store(path, tmp_path / "new.db", header_of("gaussian")).kept == ROWS
     with open_store(tmp_path / "new.db") as again:
         assert content(again) == before
         assert again.header == header_of("gaussian")
@@ -188,7 +189,7 @@ def test_a_store_that_denies_its_checksums_is_refused(path: Path, version: int) 
     change(path, f"PRAGMA user_version = {version}")
     with pytest.raises(StoreError, match="which its tables are not"):
         open_store(path)
-    assert repair(path, path.with_name("new.db")).kept == ROWS
+    assert repair_store(path, path.with_name("new.db")).kept == ROWS
 
 
 def test_pages_that_are_lost_take_no_others_with_them(tmp_path: Path) -> None:
@@ -200,7 +201,7 @@ def test_pages_that_are_lost_take_no_others_with_them(tmp_path: Path) -> None:
     for page in range(8, len(whole) // 4096, 10):
         whole[4096 * page : 4096 * (page + 1)] = b"\xaa" * 4096
     path.write_bytes(whole)
-    done = repair(path, tmp_path / "new.db")
+    done = repair_store(path, tmp_path / "new.db")
     with SqliteStore(tmp_path / "new.db") as store:
         kept = content(store)
     assert kept.items() <= before.items()
@@ -266,7 +267,7 @@ def test_repair_copies_all_of_a_whole_store(tmp_path: Path, kind: str) -> None:
     with create_store(tmp_path / "a.db", header_of(kind)) as store:
         store.add(rows(kind, 30))
         before = content(store)
-    done = repair(tmp_path / "a.db", tmp_path / "b.db")
+    done = repair_store(tmp_path / "a.db", tmp_path / "b.db")
     assert (done.kept, done.lost) == (30, [])
     with open_store(tmp_path / "b.db") as again:
         assert content(again) == before
@@ -279,16 +280,16 @@ def test_repair_of_what_cannot_be_repaired(path: Path, tmp_path: Path) -> None:
         (tmp_path / "no.db", "there is no store"),
     ):
         with pytest.raises(StoreError, match=words):
-            repair(damaged, tmp_path / "new.db")
+            repair_store(damaged, tmp_path / "new.db")
     with pytest.raises(StoreError, match="exists already"):
-        repair(path, path)
+        repair_store(path, path)
     assert not (tmp_path / "new.db").exists()
 
 
 def test_a_truncated_store_gives_what_is_left(path: Path, tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) * 2 // 3])
-    done = repair(path, tmp_path / "new.db", header_of("gaussian"))
+    done = repair_store(path, tmp_path / "new.db", header_of("gaussian"))
     assert done.kept + len(done.lost) > 0
 
 
@@ -313,7 +314,7 @@ def test_damage_on_a_server_is_seen_too(make_postgres: Make, server: str, tmp_pa
     assert "'row 4'" in str(error.value)
     with pytest.raises(StoreError, match="row 5: its embedding is not what was written"):
         store.index().search(embeddings("gaussian", 1), k=20)
-    done = repair(f"{server}#{store.name.partition('#')[2]}", tmp_path / "new.db")
+    done = repair_store(f"{server}#{store.name.partition('#')[2]}", tmp_path / "new.db")
     assert (done.kept, len(done.lost)) == (18, 2)
     with SqliteStore(tmp_path / "new.db") as again:
         assert content(again) == {name: row for name, row in before.items() if name not in ("row 3", "row 4")}

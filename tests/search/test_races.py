@@ -26,7 +26,8 @@ from hedged.search import FaissIndex, PostgresStore, Rows, SqliteStore, Store, c
 from hedged.search.engines._faiss import file_of
 
 BATCHES = 3
-FEW_OR_MANY = [5, pytest.param(100, marks=pytest.mark.heavy)]
+MANY = int(os.environ.get("HEDGED_RACES", "20"))  # by hand: 100
+FEW_OR_MANY = [5, pytest.param(MANY, marks=pytest.mark.heavy)]
 ADD_AND_DIE = """
 import os, sys
 from search.writing import add_until_killed

@@ -23,7 +23,7 @@ def train_tiny(folder: Path, seed: int) -> str:
     return train(config, tiny_data(config), folder).fingerprint()
 
 
-@pytest.mark.parametrize("races", [2, pytest.param(100, marks=pytest.mark.heavy)])
+@pytest.mark.parametrize("races", [2, pytest.param(int(os.environ.get("HEDGED_RACES", "20")), marks=pytest.mark.heavy)])
 def test_of_two_trainings_into_one_folder_one_is_refused(tmp_path: Path, races: int) -> None:
     context, alone = forkserver(), {seed: train_tiny(tmp_path / f"alone {seed}", seed) for seed in (0, 1)}
     for number in range(races):

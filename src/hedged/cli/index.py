@@ -220,8 +220,7 @@ def repair(
     json: Json = False,
 ) -> None:
     """Copy what is whole of a damaged store into a new one, and list what is lost; STORE is left as it is."""
-    from hedged.search import Header
-    from hedged.search import repair as repair_store
+    from hedged.search import Header, repair_store
 
     header = Header.of(load_embedder(model)) if model else None
     done = repair_store(location, into, header)

@@ -20,7 +20,7 @@ from .index import Index as Index
 from .index import Plan as Plan
 from .index import ScanIndex as ScanIndex
 from .repair import Repaired as Repaired
-from .repair import repair as repair
+from .repair import repair_store as repair_store
 from .rows import Batch as Batch
 from .rows import Described as Described
 from .rows import Header as Header

@@ -25,7 +25,7 @@ class Repaired:
     lost: list[str] = field(default_factory=list)
 
 
-def repair(location: str | Path, into: str | Path, header: Header | None = None) -> Repaired:
+def repair_store(location: str | Path, into: str | Path, header: Header | None = None) -> Repaired:
     """Copy every row of a store that is whole into a new store.
 
     It also gives checksums to the rows of a store that was made before there were any.
@@ -39,7 +39,7 @@ def repair(location: str | Path, into: str | Path, header: Header | None = None)
         if found.header is None:
             raise StoreError(
                 f"{found.name} no longer says which model it is of: give the model that it was built with, `hedged "
-                "index repair STORE NEW --model RUN` or repair(..., header=Header.of(embedder))"
+                "index repair STORE NEW --model RUN` or repair_store(..., header=Header.of(embedder))"
             )
         kept, ids = 0, set[str]()
         with create_store(into, found.header) as store:

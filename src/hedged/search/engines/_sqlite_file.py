@@ -42,6 +42,8 @@ CREATE TABLE removed (key INTEGER PRIMARY KEY, changed INTEGER NOT NULL);
 """
 
 FileIdentity = tuple[int, int]  # device and number of a file
+# What a damaged file raises: Python cannot decode messages of SQLite's that quote damaged bytes.
+DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
 
 
 def make_file(path: Path, header: Header) -> None:
@@ -270,6 +272,8 @@ def translating_errors(path: Path) -> Iterator[None]:
     """
     try:
         yield
+    except UnicodeDecodeError as error:
+        raise StoreError(f"{path} is damaged: {ADVICE}") from error
     except sqlite3.Error as error:
         name = (getattr(error, "sqlite_errorname", None) or "SQLITE_ERROR").split("_")[1]
         reason, advice = FAILURES.get(

@@ -15,6 +15,7 @@ from hedged.errors import StoreError
 from hedged.search.engines._checks import RawRow, checksum
 from hedged.search.engines._sql import MAX_NAMED, TAGS, SqlStore, keys_of, read_header, tags
 from hedged.search.engines._sqlite_file import (
+    DAMAGED,
     TRACES,
     FileIdentity,
     connect_to_read,
@@ -102,7 +103,7 @@ class SqliteStore(SqlStore, scheme=""):
             try:
                 columns = read_columns(connection)
                 store._uuid, store._header = columns.get("uuid", ""), read_header(columns, str(path))
-            except (sqlite3.DatabaseError, StoreError):
+            except (*DAMAGED, StoreError):
                 if header is None:
                     yield Salvage(str(path), None, iter(()), [])
                     return
@@ -292,7 +293,7 @@ class SqliteStore(SqlStore, scheme=""):
                 faults.append("rows are there that were removed")
             if self._all("SELECT 1 FROM item WHERE changed > (SELECT max(change) FROM write) LIMIT 1"):
                 faults.append("rows are of writes that never were")
-        except sqlite3.DatabaseError as error:
+        except DAMAGED as error:
             return [f"its tables cannot be read ({error})"]
         return faults
 
@@ -335,14 +336,14 @@ class SqliteStore(SqlStore, scheme=""):
         """The rows of a result up to where it can be read."""
         try:
             yield from self._connection.execute(query)
-        except sqlite3.DatabaseError:
+        except DAMAGED:
             return
 
     def _between(self, first: int, last: int) -> Iterator[RawRow]:
         """The rows with these keys and those between, without those that cannot be read."""
         try:
             rows = self._all(f"{self._raw_rows()} WHERE key BETWEEN ? AND ?", first, last)
-        except sqlite3.DatabaseError:
+        except DAMAGED:
             middle = (first + last) // 2
             if first < last:
                 yield from self._between(first, middle)
