@@ -1,4 +1,4 @@
-"""Log-odds that hold for strangers: c + κ·log BF, fitted on pairs of identities that the head has not seen."""
+"""A straight line through log-odds: the c and κ of c + κx that held-out pairs make likeliest."""
 
 from __future__ import annotations
 

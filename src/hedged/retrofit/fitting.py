@@ -121,7 +121,6 @@ class Fitting:
         self._plan, self._y, self._tell = plan, y, tell
         self._x, self._poor = x, poor
         both = x if poor is None else np.concatenate([x, poor])
-        self._both_y = y if poor is None else np.concatenate([y, y])
         tell("principal axes")
         self._front = Front.fitted(both, plan.axes, unit=True)
         with torch.no_grad():
