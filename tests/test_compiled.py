@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from numba import njit
+from numba.core import event
 
 from hedged import _compiled
 
@@ -56,3 +59,27 @@ def test_where_nothing_can_be_kept_loops_are_compiled_each_time(package: Path, t
         return 2 * x
 
     assert twice(2.0) == 4.0
+
+
+def test_the_first_use_says_what_is_being_waited_for(
+    package: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def thrice(x: float) -> float:
+        return 3 * x
+
+    notice = _compiled._Notice()
+    monkeypatch.setattr(thrice, "__module__", "hedged.somewhere")
+    folder()
+    with event.install_listener("numba:compile", notice):
+        loop: Any = njit(thrice)
+        assert (loop(2.0), loop(3.0), loop(2)) == (6.0, 9.0, 6)
+    assert caplog.messages[-1] == "compiling inner loops on first use; this takes seconds, once"
+    assert notice.said
+
+
+def test_compiling_what_others_wrote_is_not_mentioned(caplog: pytest.LogCaptureFixture) -> None:
+    notice = _compiled._Notice()
+    with event.install_listener("numba:compile", notice):
+        loop: Any = njit(lambda x: 4 * x)
+        assert loop(2.0) == 8.0
+    assert not notice.said

@@ -15,7 +15,7 @@ SOURCE = Path(hedged.__file__).parent
 
 # --8<-- [start:table]
 # What each part may import, beside itself. No part imports one that imports it.
-SMALL = {"_files", "_locks", "_tensors", "_progress", "_parallel", "_compiled", "_section", "_odds"}
+SMALL = {"_files", "_locks", "_tensors", "_progress", "_parallel", "_compiled", "_section", "_odds", "_startup"}
 EVERYWHERE = {"errors", "distributions"} | SMALL
 MAY_IMPORT: dict[str, set[str]] = {
     "match": set(),
@@ -53,6 +53,7 @@ BELOW: dict[str, set[str]] = {  # among what all may import
     "_compiled": set(),
     "_parallel": set(),
     "_odds": set(),
+    "_startup": set(),
     "_section": set(),
     "_locks": {"errors"},
     "_files": {"_locks", "errors"},

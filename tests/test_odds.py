@@ -35,7 +35,7 @@ def test_comparing_embeddings_imports_no_computer_algebra() -> None:
         "import sys, torch; from hedged.match import MatchCurve, match_logit; from hedged import Gaussian\n"
         "z = Gaussian(torch.zeros(3, 2), torch.ones(3, 2))\n"
         "match_logit(z[torch.tensor([0, 1])], z[:2], MatchCurve())\n"
-        "import hedged.decisions.calibrate, hedged.search.gallery, hedged.search.cluster\n"
+        "import hedged.decisions.calibration, hedged.search.gallery, hedged.search.cluster\n"
         "sys.exit(', '.join({'sympy', 'scipy.special', 'scipy.optimize'} & set(sys.modules)) or 0)"
     )
     result = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hedged._progress import WINDOW, Pace, progress
+from hedged._progress import WINDOW, Pace, progress, said_if_slow
 
 
 class Clock:
@@ -127,3 +127,14 @@ def test_a_bar_shows_the_rate_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> 
             update(2, "loss 0.5")
     shown = read_all(terminal)
     assert re.search(r"training.*2/3.*\d+\.\d/s.*0 s left.*loss 0\.5", shown)
+
+
+def test_what_takes_long_is_said_and_what_does_not_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    with said_if_slow("quick", seconds=60):
+        pass
+    said = ""
+    with said_if_slow("slow", seconds=0):
+        while not said:
+            time.sleep(0.01)
+            said = capsys.readouterr().err
+    assert said == "slow\n"

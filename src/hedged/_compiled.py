@@ -10,18 +10,21 @@ in a folder named by a hash of all of them, so an upgrade of the package starts 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
 
 from numba import config as numba_config
 from numba import njit
+from numba.core import event
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 Liberties = set[str] | bool  # that the compiler may take with arithmetic, by the names that LLVM has for them
 
+LOGGER = logging.getLogger("hedged")
 PACKAGE = Path(__file__).parent
 LOOPS = (
     "match/_closed_form/loops/*.py",
@@ -67,3 +70,31 @@ def _cache_folder() -> str:
         if os.access(folder, os.W_OK):
             return str(folder)
     return ""
+
+
+@final
+class _Notice(event.Listener):
+    """Says, once, that loops are being compiled: whoever waits the first time should know what for."""
+
+    said = False
+
+    def on_start(self, event: Any) -> None:
+        """A function is about to be compiled, because it was not found on disk.
+
+        Args:
+            event: numba's own.
+        """
+        if not self.said and event.data["dispatcher"].py_func.__module__.startswith("hedged"):
+            self.said = True
+            kept = "once" if _cache_folder() else "each time, for there is no place to keep them: set NUMBA_CACHE_DIR"
+            LOGGER.warning("compiling inner loops on first use; this takes seconds, %s", kept)
+
+    def on_end(self, event: Any) -> None:
+        """Nothing to say.
+
+        Args:
+            event: numba's own.
+        """
+
+
+event.register("numba:compile", _Notice())  # type: ignore[no-untyped-call]

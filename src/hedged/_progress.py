@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Timer
 from typing import Protocol, final
 
 WINDOW, SPACING = 300.0, 1.0  # seconds that a rate looks back, and between the marks it keeps
@@ -24,6 +25,18 @@ def progress(label: str, total: int, start: int = 0) -> Iterator[Update]:
     """Show progress of `total` units on standard error, the first `start` of them done before."""
     with _bar(label, total, start) if sys.stderr.isatty() else _lines(label, total, start) as update:
         yield update
+
+
+@contextmanager
+def said_if_slow(words: str, seconds: float = 2.0) -> Iterator[None]:
+    """Say on standard error what is being waited for, if it takes longer than this."""
+    timer = Timer(seconds, lambda: print(words, file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @final

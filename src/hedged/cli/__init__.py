@@ -1,4 +1,4 @@
-"""The command line: one file a verb. Nothing here imports torch before a verb needs it, so that `--help` is quick."""
+"""The command line: one file a verb (`_verbs.py` lists them). No torch before a verb needs it: `--help` is quick."""
 
 from __future__ import annotations
 
@@ -11,22 +11,6 @@ from typing import Annotated
 import typer
 
 from hedged import __version__
-from hedged.cli import (
-    bench,
-    calibrate,
-    cluster,
-    data,
-    demo,
-    embed,
-    evaluate,
-    identify,
-    index,
-    match,
-    paper,
-    retrofit,
-    search,
-    train,
-)
 from hedged.cli._failures import EXIT_CODE, Verbs
 from hedged.cli._output import log_to_stderr
 
@@ -38,20 +22,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
-app.add_typer(data.app, name="data")
-app.command("train", epilog=train.EXAMPLES)(train.train)
-app.command("retrofit", epilog=retrofit.EXAMPLES)(retrofit.retrofit)
-app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
-app.command("calibrate", epilog=calibrate.EXAMPLES)(calibrate.calibrate)
-app.command("embed", epilog=embed.EXAMPLES)(embed.embed)
-app.command("match", epilog=match.EXAMPLES)(match.match)
-app.add_typer(index.app, name="index")
-app.command("search", epilog=search.EXAMPLES)(search.search)
-app.command("identify", epilog=identify.EXAMPLES)(identify.identify)
-app.command("cluster", epilog=cluster.EXAMPLES)(cluster.cluster)
-app.add_typer(paper.app, name="paper")
-app.command("bench", epilog=bench.EXAMPLES)(bench.bench)
 
 
 def _show_version(wanted: bool) -> None:
@@ -87,6 +57,7 @@ def main() -> None:
         try:
             app(prog_name="hedged")
         finally:
+            gc.freeze()  # and the interpreter, when it ends, would search them once more
             sys.stdout.flush()
     except OSError as error:  # of standard output itself: full, or nobody reads it any more (`hedged … | head`)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter complains at exit

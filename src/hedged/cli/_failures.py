@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from hedged.cli._output import printable_lines
+from hedged.cli._verbs import LazyVerbs
 from hedged.errors import HedgedError
 
 EXIT_CODE = 2
@@ -18,6 +19,13 @@ EXIT_CODE = 2
 
 class Verbs(TyperGroup):
     """The verbs, with every failure that is no bug of hedged turned into a message."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = LazyVerbs()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -21,7 +21,7 @@ EXAMPLES = examples(
     "hedged data ndigit --digits 3 --part train --out dataset_mnist_3_instance_train.npz",
     "hedged data ndigit --index dataset_mnist_2_number_test_unseen.npz",
 )
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 class SplitBy(StrEnum):

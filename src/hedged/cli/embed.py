@@ -35,11 +35,11 @@ def embed(
     also `kind`, `match_model` and its settings, such as `scale` and `bias` of a match curve. Writing .parquet needs an
     extra: pip install 'hedged[parquet]'.
     """
-    from hedged.distributions import concatenate
-
     check_layout(out)
     refuse_overwriting(out, force)
     embedder = load_embedder(run)
+    from hedged.distributions import concatenate  # after it: loading a model decides how torch is imported
+
     inputs = inputs_of(embedder, images, once=False)
     broken: list[str] = []
     parts = list(embedded(embedder, inputs, broken))

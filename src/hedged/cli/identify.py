@@ -55,10 +55,10 @@ def identify(
     does "none of these". If the model was calibrated (`hedged calibrate`), the probabilities are calibrated, and the
     decision on the best identity is shown: accept, reject or abstain.
     """
-    from hedged.decisions import load_decider
+    embedder = load_embedder(run)
+    from hedged.decisions import load_decider  # after it: loading a model decides how torch is imported
     from hedged.search import Identifier, Identities, open_store
 
-    embedder = load_embedder(run)
     decider = load_decider(run, embedder.fingerprint())
     inputs = inputs_of(embedder, images)
     with open_store(location) as store:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hedged.models import Embedder
     from hedged.search import Rows, Store
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 FolderLabels = Annotated[
     bool, typer.Option("--folder-labels", help="Use the name of each image's folder as its label.")

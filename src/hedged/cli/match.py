@@ -38,10 +38,10 @@ def match(
     probability that two samples of its embedding do not match. If the model was calibrated (`hedged calibrate`), also
     prints the calibrated probability and the decision: accept, reject or abstain.
     """
-    from hedged.decisions import load_decider
+    embedder = load_embedder(run)
+    from hedged.decisions import load_decider  # after it: loading a model decides how torch is imported
     from hedged.match import match_logit
 
-    embedder = load_embedder(run)
     decider = load_decider(run, embedder.fingerprint())
     if takes_vectors(embedder):
         size = embedder.architecture.shape[0]

@@ -14,7 +14,7 @@ from hedged.errors import ConfigError, RunError
 if TYPE_CHECKING:
     from hedged.paper.exhibits import Exhibit
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A table or figure: see `hedged paper list`.")]
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for models and results.")]

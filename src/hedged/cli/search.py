@@ -46,10 +46,10 @@ def search(
     finds candidates by the distance of means; the second ranks them by match probability. If the model was calibrated
     (`hedged calibrate`), also shows the calibrated probability and the decision: accept, reject or abstain.
     """
-    from hedged.decisions import load_decider
+    embedder = load_embedder(run)
+    from hedged.decisions import load_decider  # after it: loading a model decides how torch is imported
     from hedged.search import open_store
 
-    embedder = load_embedder(run)
     decider = load_decider(run, embedder.fingerprint())
     inputs = inputs_of(embedder, images)
     found: list[tuple[str, list[Hit]]] = []

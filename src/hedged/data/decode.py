@@ -23,6 +23,7 @@ MAX_PIXELS = 128_000_000  # of an image: a file that claims more is taken for a 
 MAX_BYTES = 2**30  # of a file: as many pixels, of 16 bits in four channels, and nothing gained by compression
 # Pillow knows more, but some have no mark to be known by, and one (EPS) is a program.
 FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM", "JPEG2000", "AVIF")
+COMMON = ("JPEG", "PNG", "BMP", "GIF", "PPM")  # those that Pillow has ready without loading all of its plugins
 
 
 @cache
@@ -36,6 +37,15 @@ def _formats() -> tuple[str, ...]:
     """Those formats that this Pillow can read."""
     Image.init()
     return tuple(name for name in FORMATS if name in Image.OPEN)
+
+
+def _identified(content: bytes) -> Image.Image:
+    """The image that a file holds: of a common format if it is one, else of any, once all plugins are loaded."""
+    Image.preinit()
+    try:
+        return Image.open(io.BytesIO(content), formats=COMMON)
+    except UnidentifiedImageError:
+        return Image.open(io.BytesIO(content), formats=_formats())
 
 
 def file_bytes(path: Path) -> bytes:
@@ -67,7 +77,7 @@ def opened(path: Path, content: bytes | None = None) -> Iterator[Image.Image]:
     """
     content = file_bytes(path) if content is None else content
     try:
-        with Image.open(io.BytesIO(content), formats=_formats()) as image:
+        with _identified(content) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise ValueError(f"it claims {image.width:,} × {image.height:,} pixels and may be a decompression bomb")
             yield image

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from hedged._startup import needs_loops
 from hedged.distributions import Distribution
 from hedged.errors import ValueRangeError
 from hedged.match import _pairs
@@ -167,7 +168,8 @@ class ClosedForm(Estimator):
         return search(z, gallery, curve, k, exclude_self)
 
     def chosen_logits(self, z: Distribution, items: Distribution, chosen: Tensor, curve: MatchCurve) -> Tensor:
-        if _are_points(z, items) or not _on_cpu(z, items):
+        pays = needs_loops(chosen.numel() * self.values_per_pair(z, items))
+        if _are_points(z, items) or not _on_cpu(z, items) or not pays:
             return super().chosen_logits(z, items, chosen, curve)
         return candidate_logits(z, items, chosen, curve)
 

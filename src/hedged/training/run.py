@@ -39,16 +39,19 @@ class Run:
     """A run folder: what training leaves behind, and what is measured of it.
 
     Args:
-        folder: Where the run is or will be; it need not exist. The name of a shipped model, such as
-            `Path("hedged:ndigit-2d")`, will do where only `embedder` is asked for.
+        folder: Where the run is or will be, a path or its text; it need not exist. The name of a shipped model, such
+            as "hedged:ndigit-2d", will do where only `embedder` is asked for.
 
     >>> import tempfile
-    >>> run = Run(Path(tempfile.mkdtemp()) / "first")
+    >>> run = Run(tempfile.mkdtemp() + "/first")
     >>> run.state, run.metrics_file("unseen").name
     ('new', 'metrics-unseen.json')
     """
 
     folder: Path
+
+    def __init__(self, folder: str | Path) -> None:
+        object.__setattr__(self, "folder", Path(folder))
 
     # File names
 

@@ -4,7 +4,8 @@ For v ~ N(m, diag s),  E[exp(−c‖v‖²)] = Π_d (1 + 2c s_d)^(−1/2) exp(�
 
 Value and gradient visit one term after the other, in buffers that are used again: no tensor has the pairs and the terms
 as axes, and what is worked on stays in the cache. The dimensions come before the pairs, `(D, ...)`, so that each is one
-stretch of memory. On a CPU the loops are compiled (hedged._compiled); elsewhere they are plain torch.
+stretch of memory. On a CPU the loops are compiled (hedged._compiled); elsewhere, and where that does not pay
+(hedged._startup), they are plain torch.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import logsigmoid
 
 from hedged._parallel import share
+from hedged._startup import needs_loops
 from hedged.distributions import Distribution
 from hedged.match._closed_form.expansion import Expansion, arithmetic_dtype, expand
 from hedged.match._closed_form.units import in_square_units, in_units, too_small
@@ -114,7 +116,7 @@ class _ExpectedGaussians(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, squares: Tensor, spreads: Tensor, widths: Tensor, weights: Tensor) -> Tensor:
         ctx.save_for_backward(squares, spreads, widths, weights)
-        if _is_compiled(squares):
+        if _is_compiled(squares) and needs_loops(squares.numel() * len(widths)):
             return _compiled_value(squares, spreads, widths, weights)
         total, one = torch.zeros_like(squares[0]), squares.new_ones(())
         exponent, volume, stretch, ratio = (torch.empty_like(total) for _ in range(4))
@@ -133,7 +135,7 @@ class _ExpectedGaussians(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
         (grad,) = grads
         squares, spreads, widths, weights = ctx.saved_tensors
-        if _is_compiled(squares) and not ctx.needs_input_grad[2]:
+        if _is_compiled(squares) and not ctx.needs_input_grad[2] and needs_loops(squares.numel() * len(widths)):
             return _compiled_gradients(squares, spreads, widths, weights, grad)
         to_squares, to_spreads = torch.zeros_like(squares), torch.zeros_like(spreads)
         to_widths, to_weights = torch.zeros_like(widths), torch.zeros_like(weights)

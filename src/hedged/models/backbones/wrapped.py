@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from hedged._section import Width
+from hedged._startup import load_the_rest
 from hedged.errors import ConfigError, MissingDependencyError, ShapeError
 from hedged.models.backbones.backbone import Backbone
 from hedged.models.config import OWN_NETWORK, ModelConfig
@@ -120,6 +121,7 @@ def timm_backbone(name: str, shape: tuple[int, ...], pretrained: bool) -> Wrappe
 
 
 def _timm() -> Any:
+    load_the_rest()  # networks of others may trace
     try:
         import timm  # type: ignore[import-not-found,unused-ignore]
     except (ImportError, RuntimeError) as error:  # torchvision of another build than torch is a RuntimeError

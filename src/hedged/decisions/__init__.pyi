@@ -1,0 +1,29 @@
+from .calibration import Aims as Aims
+from .calibration import Calibration as Calibration
+from .calibration import calibrate as calibrate
+from .calibrators import Calibrator as Calibrator
+from .calibrators import Isotonic as Isotonic
+from .calibrators import Temperature as Temperature
+from .calibrators import base_rate_shift as base_rate_shift
+from .choice import Choice as Choice
+from .choice import Quality as Quality
+from .choice import Trial as Trial
+from .choice import choose as choose
+from .choice import quality as quality
+from .decider import Answer as Answer
+from .decider import Decider as Decider
+from .decider import load_decider as load_decider
+from .pairs import ScoredPairs as ScoredPairs
+from .pairs import identities_of_list as identities_of_list
+from .policy import AbstainByCosts as AbstainByCosts
+from .policy import AbstainByRate as AbstainByRate
+from .policy import Abstention as Abstention
+from .policy import Outcome as Outcome
+from .policy import Policy as Policy
+from .policy import Verdict as Verdict
+from .policy import outcome as outcome
+from .thresholds import FalseMatchThreshold as FalseMatchThreshold
+from .thresholds import Interval as Interval
+from .thresholds import false_match_threshold as false_match_threshold
+
+__all__: list[str]
