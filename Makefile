@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all docs lint clean
+.PHONY: demo test test-all docs lint sbom clean
 
 demo: .venv/ready
 	$(BIN)/hedged demo --out runs/demo
@@ -22,6 +22,11 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# What hedged is made of, with versions and licences (CycloneDX).
+sbom: .venv/ready
+	mkdir -p build
+	$(BIN)/python tools/sbom.py > build/sbom.json
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import pickle
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -106,15 +105,11 @@ def scores_of(data: Set) -> dict[str, Callable[[Floats, Floats], Floats]]:
 
 
 def kept_head(data: Set, path: Path) -> Retrofit:
-    """The head fitted to the training vectors, from a file if it was fitted before."""
+    """The head fitted to the training vectors, from a folder if it was fitted before."""
     if path.exists():
-        with path.open("rb") as file:
-            found: Retrofit = pickle.load(file)
-        return found
+        return Retrofit.load(path)
     head = Retrofit(seed=0).fit(data.train["clean"], data.train_y, poor=data.train["degraded"])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
-        pickle.dump(head, file)
+    head.save(path)
     return head
 
 
@@ -190,7 +185,7 @@ def main() -> None:
 
     if arguments.only != "baselines":
         split = "validation" if arguments.validation else "test"
-        head = kept_head(data, arguments.keep / f"{arguments.set}-{split}.pkl")
+        head = kept_head(data, arguments.keep / f"{arguments.set}-{split}")
         for condition in CONDITIONS:
             keep("hedged", condition, hedged_runs(data, head, condition))
     if arguments.only != "hedged":

@@ -1,7 +1,7 @@
 """Hooks of the documentation site: pages from outside docs/, links between them, and formulas as MathML.
 
-`results/`, `CHANGELOG.md` and `CONTRIBUTING.md` become pages of the site. Links are written for a reader of the
-repository, so they are rewritten for the site; a link to a source file becomes its name.
+`results/`, `CHANGELOG.md`, `CONTRIBUTING.md` and `SECURITY.md` become pages of the site. Links are written for a reader
+of the repository, so they are rewritten for the site; a link to a source file becomes its name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
-OUTSIDE = ("results/**/*.md", "results/**/*.png", "CHANGELOG.md", "CONTRIBUTING.md")
+OUTSIDE = ("results/**/*.md", "results/**/*.png", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]\n]*)\]\((?P<target>[^)\s]+)\)")
 FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
