@@ -1,4 +1,4 @@
-"""Ctrl-C: a real one while training, and one at any other time."""
+"""Ctrl-C: a real one while training, and one at any other time; and memory that ends."""
 
 from __future__ import annotations
 
@@ -40,3 +40,16 @@ def test_ctrl_c_elsewhere(hedged: Hedged, run: Path, images: list[Path], monkeyp
     check_refused(hedged("match", run, *images[:2]), "interrupted")
     check_refused(hedged("embed", run, *images, "--out", run / "out.npz"), "interrupted")
     assert snapshot(run) == before
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")]
+)
+def test_too_little_memory(
+    hedged: Hedged, run: Path, images: list[Path], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Embedder, "embed", fail)
+    check_refused(hedged("match", run, *images[:2]), "not enough memory", "fewer inputs at a time")

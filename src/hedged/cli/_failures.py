@@ -15,6 +15,7 @@ from hedged.cli._verbs import LazyVerbs
 from hedged.errors import HedgedError
 
 EXIT_CODE = 2
+NO_MEMORY = "can't allocate memory"  # what a RuntimeError of torch's says
 
 
 class Verbs(TyperGroup):
@@ -30,16 +31,27 @@ class Verbs(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (HedgedError, OSError, KeyboardInterrupt) as error:
+        except (HedgedError, OSError, MemoryError, RuntimeError, KeyboardInterrupt) as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # nobody reads on: typer ends quietly
+            if isinstance(error, RuntimeError) and not isinstance(error, HedgedError) and not _is_of_memory(error):
+                raise  # a bug
             if ctx.params.get("debug"):
                 print(printable_lines(traceback.format_exc()), end="", file=sys.stderr)
             print(f"hedged: {printable_lines(_words(error))}", file=sys.stderr)
             raise typer.Exit(EXIT_CODE) from error
 
 
+def _is_of_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError) or NO_MEMORY in str(error)
+
+
 def _words(error: BaseException) -> str:
+    if _is_of_memory(error):
+        return (
+            "there is not enough memory; files that were being written are as they were before. Close other programs, "
+            "or give fewer inputs at a time"
+        )
     if isinstance(error, KeyboardInterrupt):
         return "interrupted; files that were being written are as they were before"
     if isinstance(error, HedgedError) or not isinstance(error, OSError):
