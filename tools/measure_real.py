@@ -22,7 +22,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hedged.match import Evidence
 from hedged.metrics import reliability, roc_auc
 from hedged.models.evidence.front import Front
 from hedged.retrofit import Retrofit
@@ -189,18 +188,32 @@ def measure_head(data: Set, head: Retrofit) -> dict[tuple[str, str], float]:
     for q in QUALITIES:
         z = head.embed(data.test[q])
         scores = head.match_model.matrix(z, z).numpy()[first, second].astype(np.float64)
-        doubt = -Evidence().logit(z, z).detach().double().numpy()
+        doubt = -head.match_model.log_factor(z, z).detach().double().numpy()
         doubts.append(doubt)
         found[q, "ap"], found[q, "best_balanced_accuracy"] = ranked(scores, matches)
         found[q, "balanced_accuracy"] = balanced_accuracy(scores, matches, 0.0)
         p = 1 / (1 + np.exp(-np.clip(scores, -700, 700)))
         found[q, "ece"] = reliability(p, matches, weights=weights).ece
         found[q, "error_cut"] = cut(scores, pairs, doubt)
-        found[q, "error_cut_by_norm"] = cut(scores, pairs, -np.linalg.norm(data.test[q], axis=1))
-        found[q, "error_cut_by_neighbour"] = cut(scores, pairs, head.novelty(data.test[q]))
+        for order, refused_first in refusal_orders(data, head, q).items():
+            found[q, f"error_cut_by_{order}"] = cut(scores, pairs, refused_first)
     is_degraded = np.repeat([False, True], len(data.test_y))
     found["degraded", "eta_auroc"] = roc_auc(np.concatenate(doubts), is_degraded)
     return found
+
+
+def refusal_orders(data: Set, head: Retrofit, quality: str) -> dict[str, Floats]:
+    """Other orders in which inputs could be refused, the worst highest."""
+    x = data.test[quality]
+    similar = np.sort(cosine(x, data.train["clean"]), axis=1)
+    _, signs = head.embedder_.head.front(torch.from_numpy(x))  # type: ignore[operator]
+    return {
+        "norm": -np.linalg.norm(x, axis=1),
+        "neighbour": head.novelty(x),
+        "ratio": (1 - similar[:, -1]) / (1 - similar[:, -2] + 1e-9),  # of the two nearest distances
+        "trace": head.embed(x).variance.sum(1).numpy(),
+        "poorness": signs[:, 1].numpy(),  # a classifier of poorer views
+    }
 
 
 def open_set(data: Set, draw: int, template_scores: Callable[[Floats, Floats, Floats], Floats]) -> float:
@@ -284,6 +297,7 @@ def main() -> None:
                 found = measure_head(data, head)
                 rates = [open_set(data, draw, by_fusion(head)) for draw in range(OPEN_SET_DRAWS)]
                 found["degraded", "dir_at_fpir"] = float(np.mean(rates))
+                found["clean", "seconds"] = head.report_.seconds
                 found["clean", "fell_back"] = float(not head.report_.chosen.startswith("evidence"))
                 measured.setdefault(name, []).append(found)
                 write(arguments, measured)

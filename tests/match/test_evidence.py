@@ -233,3 +233,44 @@ def test_products_are_those_of_logit_and_have_its_gradients(variances: list[floa
     torch.testing.assert_close(found, expected)
     (slopes,), (expected_slopes,) = (torch.autograd.grad(x.square().sum(), mean) for x in (found, expected))
     torch.testing.assert_close(slopes, expected_slopes)
+
+
+def rare(seed: int, count: int, dim: int) -> Gaussian:
+    """Posteriors with a last dimension more, which says how rare each is."""
+    z = gaussians(seed, count, dim, 1)
+    rarity = torch.randn(count, 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return Gaussian(torch.cat([z.mean, rarity], 1), torch.cat([z.variance, torch.ones_like(rarity)], 1))
+
+
+@given(SEEDS)
+@settings(max_examples=20, deadline=None)
+def test_rarity_adds_to_the_log_odds_of_every_pair(seed: int) -> None:
+    z1, z2 = rare(seed, 5, 4), rare(seed + 1, 7, 4)
+    plain, weighed = Evidence(0.3, 0.5).requires_grad_(False), Evidence(0.3, 0.5, rarity=2.0).requires_grad_(False)
+    inner1, inner2 = (Gaussian(z.mean[:, :-1], z.variance[:, :-1]) for z in (z1, z2))
+    expected = plain.matrix(inner1, inner2) + 0.5 * 2.0 * (z1.mean[:, -1:] + z2.mean[:, -1])
+    torch.testing.assert_close(weighed.matrix(z1, z2), expected)
+    torch.testing.assert_close(weighed.logit(z1.unsqueeze(1), z2.unsqueeze(0)), expected)
+    torch.testing.assert_close(weighed.information(z1), plain.information(inner1))
+    torch.testing.assert_close(weighed.log_factor(z1, z1), plain.log_factor(inner1, inner1))
+
+
+def test_a_template_is_as_rare_as_its_inputs_on_average() -> None:
+    model, z, owner = Evidence(rarity=2.0), rare(0, 5, 3), torch.tensor([0, 2, 0, 2, 2])
+    fused = model.fuse(z, owner)
+    inner = Evidence().fuse(Gaussian(z.mean[:, :-1], z.variance[:, :-1]), owner)
+    torch.testing.assert_close(fused.mean[:, :-1], inner.mean)
+    torch.testing.assert_close(fused.variance[:, :-1], inner.variance)
+    expected = torch.stack([z.mean[[0, 2], -1].mean(), z.mean.new_zeros(()), z.mean[[1, 3, 4], -1].mean()])
+    torch.testing.assert_close(fused.mean[:, -1], expected)
+
+
+def test_rarity_is_saved_and_survives_a_base_rate() -> None:
+    model = Evidence(0.1, 0.5, -1.0, 0.2, rarity=3.0)
+    assert MatchModel.restore(model.describe()).settings() == model.settings()
+    assert model.at_base_rate(0.1).settings()["rarity"] == 3.0
+    assert "rarity" not in Evidence().settings()
+    with pytest.raises(ValueRangeError, match="from 0 up, got rarity=-1"):
+        Evidence(rarity=-1.0)
+    with pytest.raises(ShapeError, match="at least 2 dimensions"):
+        model.matrix(gaussians(0, 2, 1, 1), gaussians(0, 2, 1, 1))

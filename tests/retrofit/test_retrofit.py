@@ -161,6 +161,10 @@ BAD = [
     (lambda: Retrofit().fit(TRAIN.x, TRAIN.y, poor=TRAIN.poor[:, :-1]), ShapeError, "fitted to vectors of 24"),
     (lambda: Retrofit(dim=0).fit(TRAIN.x, TRAIN.y), ConfigError, "got dim=0"),
     (lambda: Retrofit(steps=1.5).fit(TRAIN.x, TRAIN.y), ConfigError, "got steps=1.5"),  # type: ignore[arg-type]
+    (lambda: Retrofit(branches="unit+broad").fit(TRAIN.x, TRAIN.y), ConfigError, "got branches='unit.broad'"),
+    (lambda: Retrofit(branches="unit+unit").fit(TRAIN.x, TRAIN.y), ConfigError, "some of plain, own, unit"),
+    (lambda: Retrofit(branches="unit").fit(TRAIN.x[:60], TRAIN.y[:60]), DataError, "10 identities are too few"),
+    (lambda: Retrofit(sharpness=-1).fit(TRAIN.x, TRAIN.y), ConfigError, "got sharpness=-1"),
     (lambda: Retrofit().fit([["a", "b"]], ["a"]), DataError, "array of numbers"),
 ]
 

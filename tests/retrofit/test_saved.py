@@ -18,6 +18,7 @@ from hedged.models import Architecture, Embedder, GaussianHead
 from hedged.models.backbones import Vectors
 from hedged.models.evidence.front import Front
 from hedged.models.evidence.head import EvidenceHead
+from hedged.models.evidence.strangers import RARITY, Strangers
 from hedged.retrofit import Report, Retrofit, simple
 from hedged.retrofit.distance import NeighbourDistance
 from hedged.retrofit.plda import directions
@@ -43,9 +44,16 @@ def trained() -> EvidenceHead:
     return head
 
 
+def heard(head: EvidenceHead) -> EvidenceHead:
+    """The same head, with strangers who tell how rare an input is."""
+    branches = list(head.branches)
+    return EvidenceHead(FRONT, branches, Strangers.of(head(torch.from_numpy(TRAIN.x[:40])), 0.5))  # type: ignore[arg-type]
+
+
 WAYS: dict[str, Callable[[], EvidenceHead]] = {
     "evidence": trained,
-    "cosine": lambda: simple.cosine(SIZE),
+    "evidence, strangers 1": lambda: heard(trained()),
+    "cosine": lambda: EvidenceHead(*simple.cosine(SIZE)),
     "lda-20": lambda: EvidenceHead(FRONT, [simple.lda(FOUND, 20)]),
     "plda": lambda: EvidenceHead(FRONT, [simple.plda(FOUND, 10)]),
 }
@@ -53,11 +61,13 @@ WAYS: dict[str, Callable[[], EvidenceHead]] = {
 
 def fitted(way: str) -> Retrofit:
     """What `fit` leaves if it chooses this way."""
-    embedder = Embedder(Vectors(SIZE), WAYS[way](), Evidence(-0.3, 0.6, -1.5, 0.2))
+    head = WAYS[way]()
+    rarity = RARITY if head.strangers else 0.0
+    embedder = Embedder(Vectors(SIZE), head, Evidence(-0.3, 0.6, -1.5, 0.2, rarity))
     report = Report(way, (), 30, len(TRAIN.y), embedder.head.dim, {}, 0.1, ())
-    head = Retrofit()
-    head._keep(embedder, NeighbourDistance.fitted(TRAIN.x, 0), report)
-    return head
+    made = Retrofit()
+    made._keep(embedder, NeighbourDistance.fitted(TRAIN.x, 0), report)
+    return made
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -136,7 +146,7 @@ def test_damaged_files_are_told(tmp_path: Path, file: str, content: str | None, 
     ("change", "words"),
     [
         ({"evidence": None}, "fitted to vectors, not trained"),
-        ({"dim": 3}, "branches of the head have 10 dimensions together, got dim = 3"),
+        ({"dim": 3}, "the head has 10 dimensions in all, got dim = 3"),
         ({"head": "gaussian"}, 'got head = "gaussian"'),
         ({"backbone": "mobilenet"}, 'backbone = "mobilenet" has no setting evidence'),
         ({"evidence": {"axes": 20, "unit": True, "branches": []}}, "at least 1 item"),

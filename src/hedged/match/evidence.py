@@ -34,12 +34,17 @@ class Evidence(MatchModel, kind="evidence"):
     An input of which nothing is known, p(z|x) = r, leaves the prior: log-odds of c. Several inputs of one identity are
     fused by adding what each knows, λ = 1/σ² − 1 and ν = μ/σ² (`fuse`).
 
+    Identities are not spread as evenly as r has it: where many are alike, two inputs that are alike tell less. A head
+    that knows (`hedged.models.evidence.strangers`) says so in a last dimension, which is none of z: its mean w, how
+    rare the input is, adds ρ(w₁ + w₂) to the log factor.
+
     Args:
         log_odds: c, the prior log-odds of a match: 0 if half of all pairs match. Learnt with the rest in training.
         temper: κ > 0, how far the factor is trusted; 1 is Bayes' rule. Calibration sets it, training leaves it alone.
         self_log_odds: c′ of the uncertainty η(x) = 1/(1 + exp(c′ + κ′ log BF(x, x))), where held-out identities have
             told how often a match of x is missed; None: c, so that η(x) = 1 − p(m | x, x).
         self_temper: κ′ > 0 of the same; None: κ.
+        rarity: ρ > 0, where the last dimension of embeddings says how rare they are; 0: it is a dimension of z.
 
     >>> sure, unsure, nothing = (Gaussian(torch.full((4,), m), torch.full((4,), v)) for m, v in
     ...                          [(1.0, 0.01), (0.6, 0.4), (0.0, 1.0)])
@@ -56,9 +61,13 @@ class Evidence(MatchModel, kind="evidence"):
         temper: float = 1.0,
         self_log_odds: float | None = None,
         self_temper: float | None = None,
+        rarity: float = 0.0,
     ) -> None:
         super().__init__()
         _require_finite(log_odds=log_odds)
+        if not 0 <= rarity < math.inf:
+            raise ValueRangeError(f"rarity is weighed by a number from 0 up, got rarity={rarity}: 0 is Bayes' rule")
+        self._rarity = float(rarity)
         _require_positive(temper=temper)
         if (self_log_odds is None) != (self_temper is None):
             raise ValueRangeError(
@@ -85,7 +94,7 @@ class Evidence(MatchModel, kind="evidence"):
         if not 0 < rate < 1:
             raise ValueRangeError(f"a base rate is a share of pairs between 0 and 1, got {rate}")
         log_odds = self.log_odds.item() + math.log(rate) - math.log1p(-rate)
-        shifted = type(self)(log_odds, self.temper.item(), **self._of_self)
+        shifted = type(self)(**{**self.settings(), "log_odds": log_odds})
         return shifted.to(self.log_odds.device)
 
     def log_factor(self, z1: Distribution, z2: Distribution) -> Tensor:
@@ -96,7 +105,7 @@ class Evidence(MatchModel, kind="evidence"):
             z2: the same; batches broadcast.
         """
         _require_posteriors(z1, z2)
-        (mean1, spread1), (mean2, spread2) = z1.parts(), z2.parts()
+        (mean1, spread1), (mean2, spread2) = self._latent(z1).parts(), self._latent(z2).parts()
         each = _log_factor(
             mean1.unsqueeze(-2), spread1.unsqueeze(-2), mean2.unsqueeze(-3), spread2.unsqueeze(-3)
         )  # (..., C1, C2)
@@ -104,13 +113,15 @@ class Evidence(MatchModel, kind="evidence"):
         return each.logsumexp(-1) - math.log(each.shape[-1]) if each.shape[-1] > 1 else each[..., 0]
 
     def logit(self, z1: Distribution, z2: Distribution) -> Tensor:
-        """c + κ log BF, broadcast over the batch dimensions `(...)`, with gradients.
+        """c + κ (log BF + ρ(w₁ + w₂)), broadcast over the batch dimensions `(...)`, with gradients.
 
         Args:
             z1: Gaussians or mixtures with variances of at most 1.
             z2: the same; batches broadcast.
         """
         factor = self.log_factor(z1, z2)
+        if self._rarity:
+            factor = factor + self._weighed(z1) + self._weighed(z2)
         return self.log_odds.to(factor.dtype) + self.temper.to(factor.dtype) * factor
 
     def self_logit(self, z: Distribution) -> Tensor:
@@ -137,6 +148,27 @@ class Evidence(MatchModel, kind="evidence"):
         _require_lists(z1, z2)
         _require_posteriors(z1, z2)
         dtype = torch.promote_types(z1.dtype, z2.dtype)
+        out = self._factors(self._latent(z1), self._latent(z2), dtype)
+        if self._rarity:
+            temper = self.temper.item()
+            out += (temper * self._weighed(z1)).to(dtype)[:, None]
+            out += (temper * self._weighed(z2)).to(dtype)
+        return out
+
+    def _latent(self, z: Distribution) -> Distribution:
+        """What an embedding says of z: all dimensions, but for the rarity."""
+        if not self._rarity:
+            return z
+        if z.dim < 2:
+            raise ShapeError(f"embeddings that say how rare they are have at least 2 dimensions, got {z!r}")
+        return z._map(lambda t: t[..., :-1])
+
+    def _weighed(self, z: Distribution) -> Tensor:
+        """ρw, `(...)`."""
+        return self._rarity * z.mean[..., -1]
+
+    def _factors(self, z1: Distribution, z2: Distribution, dtype: torch.dtype) -> Tensor:
+        """c + κ log BF of all pairs, `(N, M)`."""
         first, second = _components(z1), _components(z2)
         each1, each2 = len(first) // max(len(z1), 1), len(second) // max(len(z2), 1)
         log_odds, temper = self.log_odds.item(), self.temper.item()
@@ -197,12 +229,18 @@ class Evidence(MatchModel, kind="evidence"):
         if len(owner) and int(owner.min()) < 0:
             raise ShapeError(f"owners are numbered from 0, got {int(owner.min())}")
         count = int(owner.max()) + 1 if len(owner) else 0
-        mean, spread = z.mean, z.variance.expand_as(z.mean)
-        precision = torch.zeros(count, z.dim, dtype=z.dtype, device=z.device)
+        latent = self._latent(z)
+        mean, spread = latent.mean, latent.variance.expand_as(latent.mean)
+        precision = torch.zeros(count, latent.dim, dtype=z.dtype, device=z.device)
         known = precision.index_add(0, owner, (1 - spread).clamp(min=0) / spread)  # Σ λ
         pull = precision.index_add(0, owner, mean / spread)  # Σ ν
         spread = 1 / (1 + known)
-        return Gaussian(pull * spread, spread)
+        mean = pull * spread
+        if self._rarity:  # as rare as its inputs, on average
+            total = precision.new_zeros(count, 1).index_add(0, owner, z.mean[..., -1:])
+            mean = torch.cat([mean, total / owner.bincount(minlength=count).clamp(min=1)[:, None]], dim=-1)
+            spread = torch.cat([spread, torch.ones_like(total)], dim=-1)
+        return Gaussian(mean, spread)
 
     def information(self, z: Distribution) -> Tensor:
         """½ Σ_d log(1 + λ_d) in nats, `(...)`: how much narrower than the prior an embedding is.
@@ -211,11 +249,12 @@ class Evidence(MatchModel, kind="evidence"):
             z: Gaussians, or mixtures, whose components are averaged.
         """
         _require_posteriors(z)
-        _, spread = z.parts()
-        return -0.5 * (spread.expand_as(z.parts()[0])).log().sum(-1).mean(-1)
+        mean, spread = self._latent(z).parts()
+        return -0.5 * (spread.expand_as(mean)).log().sum(-1).mean(-1)
 
     def settings(self) -> dict[str, float]:
-        return {"log_odds": self.log_odds.item(), "temper": self.temper.item(), **self._of_self}
+        rarity = {"rarity": self._rarity} if self._rarity else {}
+        return {"log_odds": self.log_odds.item(), "temper": self.temper.item(), **self._of_self, **rarity}
 
     def extra_repr(self) -> str:
         return ", ".join(f"{name}={value:g}" for name, value in self.settings().items())

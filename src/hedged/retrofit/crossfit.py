@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from hedged.distributions import Gaussian
 from hedged.errors import TrainingError
 from hedged.match._evidence.matrix import log_factors
 from hedged.models.evidence.head import Branch
@@ -32,15 +31,15 @@ LARGEST_GRADIENT = 5.0  # norm
 
 
 class Views(NamedTuple):
-    """What a front makes of vectors: on principal axes `(n, P)`, and their log lengths `(n, 1)`."""
+    """What a front makes of vectors: on principal axes `(n, P)`, and signs of their quality `(n, 2)`."""
 
     u: Tensor
-    length: Tensor
+    signs: Tensor
 
     def take(self, rows: NDArray[Any]) -> Views:
         """Some of the rows."""
         index = torch.from_numpy(rows)
-        return Views(self.u[index], self.length[index])
+        return Views(self.u[index], self.signs[index])
 
 
 class Fold(NamedTuple):
@@ -96,9 +95,9 @@ def train_quality(branch: Branch, folds: list[Fold], how: Training, seed: int) -
     for step in range(how.steps):
         fold = placed[step % len(placed)]
         fold.put_in(branch)
-        (h, seen, length), labels = fold.draw(how.poor_share, noise)
+        (h, seen, signs), labels = fold.draw(how.poor_share, noise)
         seen = seen + how.noise * torch.randn(seen.shape, generator=noise)
-        z = branch.of_projection(h, seen, length)
+        z = branch.of_projection(h, seen, signs)
         _step(log_odds + log_factors(z, z, branch.groups), labels, weights, optimiser, schedule)
     for name in ("weight", "centre", "log_evidence", "scale", "reach"):
         setattr(branch, name, kept[name])
@@ -128,33 +127,14 @@ def train_projection(branch: Branch, views: Views, poor: Views | None, y: Ints, 
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: _rate(step, how.steps))
     for _ in range(how.steps):
         rows, labels = batches.draw()
-        u, length = views.u[rows, :axes], views.length[rows]
+        u, signs = views.u[rows, :axes], views.signs[rows]
         if poor is not None:
             is_poor = torch.rand(len(rows), 1, generator=noise) < how.poor_share
-            u, length = torch.where(is_poor, poor.u[rows, :axes], u), torch.where(is_poor, poor.length[rows], length)
+            u, signs = torch.where(is_poor, poor.u[rows, :axes], u), torch.where(is_poor, poor.signs[rows], signs)
         u = u + how.noise * torch.randn(u.shape, generator=noise)
-        z = branch.of_projection((u - branch.centre) @ directions, u[:, : branch.seen], length)
+        z = branch.of_projection((u - branch.centre) @ directions, u[:, : branch.seen], signs)
         _step(log_odds + log_factors(z, z, branch.groups), labels, weights, optimiser, schedule)
     branch.weight = directions.detach()
-
-
-@torch.no_grad()
-def embed_held_out(branch: Branch, fold: Fold, poor: bool) -> Gaussian:
-    """The embeddings of a fold through the directions that were found without it.
-
-    Args:
-        branch: a trained branch.
-        fold: identities and their directions.
-        poor: whether to embed the poorer vectors.
-    """
-    kept = branch.state_dict()
-    branch.start_from(fold.found.first(branch.dim))
-    views = fold.poor if poor else fold.views
-    assert views is not None
-    z = branch(*views)
-    for name in ("weight", "centre", "log_evidence", "scale", "reach"):
-        setattr(branch, name, kept[name])
-    return Gaussian(*z.tensors)
 
 
 @final
@@ -167,7 +147,7 @@ class _Placed:
         self._projected = [
             None
             if views is None
-            else ((views.u - branch.centre) @ branch.weight, views.u[:, : branch.seen], views.length)
+            else ((views.u - branch.centre) @ branch.weight, views.u[:, : branch.seen], views.signs)
             for views in (fold.views, fold.poor)
         ]
         self._start = {n: getattr(branch, n) for n in ("weight", "centre", "log_evidence", "scale", "reach")}

@@ -9,7 +9,8 @@
    add up, each with the gain that held-out pairs give it (`blend.py`): ensembles are judged at little cost.
 4. The simpler ways are judged on the same folds. If one is clearly ahead, it is taken instead; with few identities it
    has to be ahead of the cosine by a margin, and with very few the cosine is taken.
-5. What was taken is fitted to all identities, and its log-odds are calibrated on the held-out pairs.
+5. If it pays on the held-out pairs, strangers tell how rare an input is.
+6. What was taken is fitted to all identities, and its log-odds are calibrated on the held-out pairs.
 """
 
 from __future__ import annotations
@@ -17,19 +18,21 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hedged.distributions import Gaussian
+from hedged.errors import DataError
 from hedged.models.evidence.front import Front
-from hedged.models.evidence.head import Branch, EvidenceHead
+from hedged.models.evidence.head import Branch, EvidenceHead, side_by_side
+from hedged.models.evidence.strangers import RARITY, Strangers
 from hedged.retrofit import simple
 from hedged.retrofit.blend import blended, fit_blend
 from hedged.retrofit.calibrate import Line, fit_line
-from hedged.retrofit.crossfit import Fold, Training, Views, embed_held_out, one_thread, train_projection, train_quality
+from hedged.retrofit.crossfit import Fold, Training, Views, one_thread, train_projection, train_quality
+from hedged.retrofit.decline import decline
 from hedged.retrofit.folds import identity_folds
 from hedged.retrofit.plda import Directions, directions
 from hedged.retrofit.select import Measured, Pairs, held_out_pairs, measure
@@ -52,7 +55,9 @@ WIDE_DIMS = 200  # of the two branches without a quality network
 UNSEEN = 0.1  # of the mean variance between identities: what new ones may differ by in every direction
 # PLDA as it is; with a quality network; the same with projections of one length; with directions that are learnt too.
 BRANCHES = ("plain", "own", "unit", "learnt")
+EVIDENCE = "evidence "  # how the names of blended branches begin
 STEADY = ("wide", "cosine")  # the same evidence for all inputs
+KINDS = BRANCHES + STEADY
 TRAINED_SETS = (("own", "unit"), ("plain", "unit"), ("unit", "learnt"))
 STEADY_SETS: tuple[tuple[str, ...], ...] = ((), ("wide",), ("cosine",), ("wide", "cosine"))
 ENSEMBLES = tuple(trained + steady for trained in TRAINED_SETS for steady in STEADY_SETS)
@@ -60,6 +65,8 @@ LEARNT_AXES, LEARNT_HIDDEN, LEARNT_RIDGE = 200, 128, 1.0
 LEARNT_STEPS = 150  # in percent of those of a quality network
 RIDGES = (0.3, 1.0, 3.0, 10.0)
 LDA_DIMS = (20, 50, 100)
+SHARPNESS = (0.5, 0.75, 1.0)  # of strangers, in units of κ
+MOST_STRANGERS = 2048
 MARGIN = 0.5  # over the number of identities: what a way has to be ahead of the cosine by
 
 
@@ -72,6 +79,8 @@ class Plan:
         dim: dimensions of a branch, or None to choose.
         axes: principal axes of the front.
         ridge: of the directions, or None to choose.
+        branches: kinds of branches to take, or None to choose.
+        sharpness: how sharply strangers are heard, in units of κ, 0 if not at all, or None to choose.
         training: of the quality network.
         seed: of folds, batches and noise.
     """
@@ -79,6 +88,8 @@ class Plan:
     dim: int | None
     axes: int
     ridge: float | None
+    branches: tuple[str, ...] | None
+    sharpness: float | None
     training: Training
     seed: int
 
@@ -105,6 +116,15 @@ class Fitted:
     settings: dict[str, Any]
 
 
+class Best(NamedTuple):
+    """The best way so far: what it reached, its held-out pairs, c and κ, and how sharply strangers are heard."""
+
+    measured: Measured
+    pairs: Pairs
+    line: Line
+    sharpness: float = 0.0
+
+
 @final
 class Fitting:
     """One fit, step by step; `result` goes through them all.
@@ -124,36 +144,67 @@ class Fitting:
         tell("principal axes")
         self._front = Front.fitted(both, plan.axes, unit=True)
         with torch.no_grad():
+            if poor is not None:
+                seen, worse = (self._front(torch.from_numpy(v))[0].numpy() for v in (x, poor))
+                self._front.decline = torch.tensor(decline(seen, worse)).float()
             self._views = Views(*self._front(torch.from_numpy(x)))
             self._poor_views = None if poor is None else Views(*self._front(torch.from_numpy(poor)))
         self._identities = int(y.max()) + 1
         self._seen = min(SEEN_AXES, self._identities // IDENTITIES_AN_AXIS)
-        self._kinds = BRANCHES if self._identities >= MANY_IDENTITIES else BRANCHES[:3]
+        self._kinds = plan.branches or (BRANCHES if self._identities >= MANY_IDENTITIES else BRANCHES[:3]) + STEADY
         self._held = [held for held in identity_folds(y, FOLDS, plan.seed) if _has_pairs(y[held])]
         self._held = self._held or [np.ones(len(y), dtype=bool)]
 
     def result(self) -> Fitted:
         """The head that is best on held-out identities."""
         ridge, folds = self._chosen_ridge()
-        ways = {way: [pairs] for way, pairs in self._simple_ways(folds)}
-        trainable = self._identities >= LEAST_IDENTITIES and len(folds) == FOLDS
-        if trainable:
-            ways |= self._ensembles(self._evidence_pairs(folds) | self._steady_pairs(folds))
+        ways: dict[str, list[Pairs]] = {}
+        taught: dict[str, list[Branch]] = {}
+        if self._plan.branches is None:
+            ways = {way: [pairs] for way, pairs in self._simple_ways(folds)}
+        is_trainable = self._identities >= LEAST_IDENTITIES and len(folds) == FOLDS
+        if self._plan.branches and not is_trainable:
+            raise DataError(
+                f"{self._identities} identities are too few to train {EVIDENCE}{'+'.join(self._kinds)}: it takes "
+                f"{LEAST_IDENTITIES}, with two vectors or more each. Leave branches out, and the best way is found"
+            )
+        if is_trainable:
+            taught = self._taught(folds)
+            ways |= self._ensembles({kind: self._pairs(folds, [[b] for b in of]) for kind, of in taught.items()})
         self._tell("comparing")
         blends = {way: fit_blend(parts) for way, parts in ways.items()}
         pairs = {way: blended(parts, blends[way].gains) for way, parts in ways.items()}
         compared = sorted((measure(way, pairs[way]) for way in ways), key=lambda m: -m.merit)
-        best = self._choose(compared)
+        chosen = self._choose(compared)
+        best, blend = Best(chosen, pairs[chosen.way], Line(*blends[chosen.way][:2])), blends[chosen.way]
+        if chosen.way.startswith(EVIDENCE):
+            by_fold = [
+                [scaled(taught[kind][k], gain) for kind, gain in zip(_kinds(chosen.way), blend.gains, strict=True)]
+                for k in range(len(folds))
+            ]
+            heard = list(self._heard(best, folds, by_fold))
+            compared = sorted([*compared, *(one.measured for one in heard)], key=lambda m: -m.merit)
+            silent = [] if self._plan.sharpness else [best]
+            best = max(silent + heard, key=lambda one: one.measured.merit)
         self._tell("all identities")
         found = self._directions(np.ones(len(self._y), dtype=bool), ridge)
-        head = self._fit(best.way, found, ridge, folds)
-        blend = blends[best.way]
-        for branch, gain in zip(head.branches, blend.gains, strict=True):
-            branch.scale = branch.scale * gain**0.5
-        line = Line(blend.log_odds, blend.temper)
-        doubt = fit_doubt(pairs[best.way], line)
-        settings = {"ridge": ridge, "axes": self._front.axes, "branches": len(head.branches), "dim": head.dim}
-        return Fitted(best.way, head, line, doubt, tuple(compared), settings)
+        front, fitted = self._fit(chosen.way, found, ridge, folds)
+        branches = [scaled(branch, gain) for branch, gain in zip(fitted, blend.gains, strict=True)]
+        strangers = self._strangers(branches, None, best.sharpness * blend.temper) if best.sharpness else None
+        settings = {
+            "ridge": ridge,
+            "axes": self._front.axes,
+            "branches": "+".join(_kinds(chosen.way)) if chosen.way.startswith(EVIDENCE) else "auto",
+            "sharpness": best.sharpness,
+        }
+        return Fitted(
+            way=best.measured.way,
+            head=EvidenceHead(front, branches, strangers),
+            line=best.line,
+            doubt=fit_doubt(best.pairs, best.line),
+            compared=tuple(compared),
+            settings=settings,
+        )
 
     def _directions(
         self, rows: NDArray[np.bool_], ridge: float, axes: int | None = None, unseen: float = 0.0
@@ -180,7 +231,7 @@ class Fitting:
         if len(tried) == 1 or not found[tried[0]]:
             return tried[0], found[tried[0]]
         merit = {
-            r: measure("", self._pairs(folds, lambda f: [self._start(f.found, False)])).merit
+            r: measure("", self._pairs(folds, [[self._start(f.found, False)] for f in folds])).merit
             for r, folds in found.items()
         }
         best = max(merit, key=lambda ridge: merit[ridge])
@@ -194,20 +245,48 @@ class Fitting:
         dim = min(self._dim(found), UNIT_DIMS) if unit else self._dim(found)
         return simple.started(found, dim, GROUPS, unit, HIDDEN, self._seen)
 
-    def _pairs(self, folds: list[Fold], branches: Callable[[Fold], list[Branch]]) -> Pairs:
-        """Held-out pairs of all folds, each embedded by its own branches."""
+    @torch.no_grad()
+    def _pairs(self, folds: list[Fold], branches: list[list[Branch]], sharpness: float = 0.0) -> Pairs:
+        """Held-out pairs of all folds, each embedded by its own branches; strangers are heard if told."""
         parts = []
-        for fold in folds:
-            made = branches(fold)
-            z = _joined([b(*fold.views) for b in made])
-            poor = None if fold.poor is None else _joined([b(*fold.poor) for b in made])
-            parts.append(held_out_pairs(z, poor, fold.y))
+        for k, (fold, made) in enumerate(zip(folds, branches, strict=True)):
+            strangers = self._strangers(made, k, sharpness) if sharpness else None
+            head = EvidenceHead(self._front, made, strangers)
+            poor = None if fold.poor is None else head.of_front(*fold.poor)
+            parts.append(held_out_pairs(head.of_front(*fold.views), poor, fold.y, RARITY if strangers else 0.0))
         return Pairs.together(parts)
+
+    @torch.no_grad()
+    def _strangers(self, branches: list[Branch], held: int | None, sharpness: float) -> Strangers:
+        """Vectors of many identities, half of them poorer; for a fold that is held out, of those learnt from."""
+        known = np.ones(len(self._y), dtype=bool)
+        if held is not None:
+            known = np.any([self._held[k] for k in self._half_without(held)], axis=0)
+        views = [self._views] if self._poor_views is None else [self._views, self._poor_views]
+        rows = drawn_in_turn(self._y, known, self._plan.seed)
+        each = min(MOST_STRANGERS // len(views), len(rows))
+        parts = [view.take(np.roll(rows, -each * k)[:each]) for k, view in enumerate(views)]
+        seen = Views(*(torch.cat(column) for column in zip(*parts, strict=True)))
+        return Strangers.of(side_by_side([branch(*seen) for branch in branches]), sharpness)
+
+    def _half_without(self, held: int) -> range:
+        """The folds that a branch learns from which is judged on one of the others."""
+        middle = len(self._held) // 2
+        return range(middle, len(self._held)) if held < middle else range(middle)
+
+    def _heard(self, best: Best, folds: list[Fold], by_fold: list[list[Branch]]) -> Iterator[Best]:
+        """The same with strangers that tell how rare an input is, heard more and more sharply."""
+        self._tell("strangers")
+        given = self._plan.sharpness
+        for sharpness in SHARPNESS if given is None else filter(None, (given,)):
+            pairs = self._pairs(folds, by_fold, sharpness * best.line.temper)
+            line = fit_line(pairs.factors, pairs.matches, pairs.weights, best.line.temper)
+            yield Best(measure(f"{best.measured.way}, strangers {sharpness:g}", pairs), pairs, line, sharpness)
 
     @torch.no_grad()
     def _simple_ways(self, folds: list[Fold]) -> Iterator[tuple[str, Pairs]]:
         self._tell("the simpler ways")
-        head = simple.cosine(self._x.shape[1])
+        head = EvidenceHead(*simple.cosine(self._x.shape[1]))
         parts = []
         for held in self._held:
             z = head(torch.from_numpy(self._x[held]))
@@ -218,17 +297,8 @@ class Fitting:
             return
         most = min(len(fold.found.evidence) for fold in folds)
         for dim in (d for d in LDA_DIMS if d <= most or d == LDA_DIMS[0]):
-            yield f"lda-{dim}", self._pairs(folds, lambda f, d=dim: [simple.lda(f.found, d)])  # type: ignore[misc]
-        yield "plda", self._pairs(folds, lambda f: [simple.plda(f.found, self._dim(f.found))])
-
-    @torch.no_grad()
-    def _steady_pairs(self, folds: list[Fold]) -> dict[str, Pairs]:
-        """Pairs of all folds by each branch without a quality network."""
-        self._tell("evidence, wide and cosine")
-        return {
-            kind: self._pairs(folds, lambda f, kind=kind: [self._steady(kind, f.wide)])  # type: ignore[misc]
-            for kind in STEADY
-        }
+            yield f"lda-{dim}", self._pairs(folds, [[simple.lda(fold.found, dim)] for fold in folds])
+        yield "plda", self._pairs(folds, [[simple.plda(fold.found, self._dim(fold.found))] for fold in folds])
 
     def _steady(self, kind: str, found: Directions) -> Branch:
         """A branch in which all inputs have the same evidence."""
@@ -237,26 +307,19 @@ class Fitting:
             return simple.wide(found, dim)
         return simple.centred_cosine(self._front, self._views.u.double().numpy(), dim)
 
-    def _evidence_pairs(self, folds: list[Fold]) -> dict[str, Pairs]:
-        """Pairs of all folds by each branch; every branch learnt on the other half of the folds."""
-        halves = (range(len(folds) // 2), range(len(folds) // 2, len(folds)))
-        parts: dict[str, list[Pairs]] = {kind: [] for kind in self._kinds}
-        for judged, taught in (halves, halves[::-1]):
-            for kind in self._kinds:
-                branch = self._trained(
-                    kind, [folds[k] for k in taught], np.any([self._held[k] for k in taught], axis=0)
-                )
-                for fold in (folds[k] for k in judged):
-                    parts[kind].append(self._judge(kind, branch, fold))
-        return {kind: Pairs.together(of_kind) for kind, of_kind in parts.items()}
-
-    @torch.no_grad()
-    def _judge(self, kind: str, branch: Branch, fold: Fold) -> Pairs:
-        """Held-out pairs of a fold: through its own directions, or through those that the branch learnt."""
-        if kind == "learnt":
-            return held_out_pairs(branch(*fold.views), None if fold.poor is None else branch(*fold.poor), fold.y)
-        poor = None if fold.poor is None else embed_held_out(branch, fold, poor=True)
-        return held_out_pairs(embed_held_out(branch, fold, poor=False), poor, fold.y)
+    def _taught(self, folds: list[Fold]) -> dict[str, list[Branch]]:
+        """Branches of every kind, one for each fold, which have seen nothing of it."""
+        found: dict[str, list[Branch]] = {kind: [] for kind in self._kinds}
+        for judged in (0, len(folds) - 1):
+            taught = self._half_without(judged)
+            rows = np.any([self._held[k] for k in taught], axis=0)
+            for kind in (kind for kind in self._kinds if kind not in STEADY):
+                branch = self._trained(kind, [folds[k] for k in taught], rows)
+                others = [fold for k, fold in enumerate(folds) if k not in taught]
+                found[kind] += [branch if kind == "learnt" else branch.placed_on(fold.found) for fold in others]
+        for kind in (kind for kind in self._kinds if kind in STEADY):
+            found[kind] = [self._steady(kind, fold.wide) for fold in folds]
+        return found
 
     def _trained(self, kind: str, folds: list[Fold], rows: NDArray[np.bool_]) -> Branch:
         """A branch of one kind, trained on some folds, which hold these rows."""
@@ -285,34 +348,41 @@ class Fitting:
 
     def _ensembles(self, each: dict[str, Pairs]) -> dict[str, list[Pairs]]:
         """Pairs of several branches side by side."""
-        sets = [kinds for kinds in ENSEMBLES if set(kinds) <= each.keys()]
-        return {"evidence " + "+".join(kinds): [each[kind] for kind in kinds] for kinds in sets}
+        sets = (
+            [kinds for kinds in ENSEMBLES if set(kinds) <= each.keys()]
+            if self._plan.branches is None
+            else [self._kinds]
+        )
+        return {EVIDENCE + "+".join(kinds): [each[kind] for kind in kinds] for kinds in sets}
 
     def _choose(self, compared: list[Measured]) -> Measured:
+        if self._plan.branches:
+            return compared[0]
         cosine = next(m for m in compared if m.way == "cosine")
         if self._identities < LEAST_IDENTITIES:
             return cosine  # held-out pairs of so few identities cannot tell which way is better
         best = compared[0] if compared[0].merit > cosine.merit + MARGIN / self._identities else cosine
-        trained = next((m for m in compared if m.way.startswith("evidence")), None)
+        trained = next((m for m in compared if m.way.startswith(EVIDENCE)), None)
         return trained if trained and trained.merit >= best.merit - WORTH_OF_UNCERTAINTY else best
 
-    def _fit(self, way: str, found: Directions, ridge: float, folds: list[Fold]) -> EvidenceHead:
+    def _fit(self, way: str, found: Directions, ridge: float, folds: list[Fold]) -> tuple[Front, list[Branch]]:
+        """What was chosen, fitted to all identities."""
         if way == "cosine":
             return simple.cosine(self._x.shape[1])
         if way.startswith("lda"):
-            return EvidenceHead(self._front, [simple.lda(found, int(way.removeprefix("lda-")))])
+            return self._front, [simple.lda(found, int(way.removeprefix("lda-")))]
         if way == "plda":
-            return EvidenceHead(self._front, [simple.plda(found, self._dim(found))])
+            return self._front, [simple.plda(found, self._dim(found))]
         branches = []
         everything = np.ones(len(self._y), dtype=bool)
-        for kind in way.removeprefix("evidence ").split("+"):
+        for kind in _kinds(way):
             if kind in STEADY:
                 wide = self._directions(everything, ridge, unseen=UNSEEN)
                 branches.append(self._steady(kind, wide).requires_grad_(False))
                 continue
             branch = self._trained(kind, folds, everything)
             branches.append(branch if kind == "learnt" else branch.moved_to(self._start(found, unit=kind == "unit")))
-        return EvidenceHead(self._front, branches)
+        return self._front, branches
 
 
 def fit_doubt(pairs: Pairs, line: Line) -> Line:
@@ -331,10 +401,41 @@ def fit_doubt(pairs: Pairs, line: Line) -> Line:
     return copy.copy(fitted)
 
 
-def _joined(embedded: list[Gaussian]) -> Gaussian:
-    if len(embedded) == 1:
-        return embedded[0]
-    return Gaussian(*(torch.cat([z.tensors[i] for z in embedded], dim=-1) for i in range(2)))
+def scaled(branch: Branch, gain: float) -> Branch:
+    """The branch with a gain: means √gain times as long.
+
+    Args:
+        branch: left as it is.
+        gain: how far its means are trusted, among others.
+    """
+    made = copy.deepcopy(branch)
+    made.scale = made.scale * gain**0.5
+    return made
+
+
+def drawn_in_turn(y: Ints, among: NDArray[np.bool_], seed: int) -> Ints:
+    """Rows in random order, one of every identity, then a second of every identity, and so on.
+
+    Args:
+        y: identities, (n,).
+        among: which rows to take, (n,).
+        seed: of the order.
+
+    >>> y = np.array([0, 0, 0, 1, 2])
+    >>> sorted(y[drawn_in_turn(y, np.ones(5, dtype=bool), seed=0)[:3]].tolist())
+    [0, 1, 2]
+    """
+    rows = np.random.default_rng(seed).permutation(np.flatnonzero(among))
+    order = np.argsort(y[rows], kind="stable")
+    owners = y[rows][order]
+    turn = np.empty(len(rows), dtype=np.intp)
+    turn[order] = np.arange(len(rows)) - np.searchsorted(owners, owners)
+    return rows[np.argsort(turn, kind="stable")]
+
+
+def _kinds(way: str) -> tuple[str, ...]:
+    """The kinds of branches in the name of an ensemble."""
+    return tuple(way.removeprefix(EVIDENCE).split("+"))
 
 
 def _has_pairs(y: Ints) -> bool:

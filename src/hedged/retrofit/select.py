@@ -156,25 +156,26 @@ class Pairs:
         return w
 
 
-def held_out_pairs(z: Gaussian, poor: Gaussian | None, y: Ints) -> Pairs:
+def held_out_pairs(z: Gaussian, poor: Gaussian | None, y: Ints, rarity: float = 0.0) -> Pairs:
     """Pairs of held-out vectors, and of their poorer views: all that match, and enough of the others.
 
     Args:
         z: embeddings of N vectors.
         poor: of their poorer views, or None.
         y: identities, (N,).
+        rarity: how it is weighed where the last dimension tells it; 0: it does not.
     """
     rows = np.sort(np.random.default_rng(0).permutation(len(y))[:MOST_PAIRED])
     first, second = np.triu_indices(len(rows), 1)
     matches = y[rows][first] == y[rows][second]
     drawn = np.random.default_rng(1).random(len(matches)) < MOST_STRANGERS / max((~matches).sum(), 1)
     first, second, matches = (pair[matches | drawn] for pair in (first, second, matches))
-    parts, model = [], Evidence()
+    parts, model = [], Evidence(rarity=rarity)
     for is_poor, seen in ((False, z), (True, poor)):
         if seen is not None:
             kept = seen[torch.from_numpy(rows)]
             factors = model.matrix(kept, kept).numpy()[first, second].astype(np.float64)
-            own = model.logit(kept, kept).detach().numpy().astype(np.float64)
+            own = model.log_factor(kept, kept).detach().numpy().astype(np.float64)
             each = np.arange(len(rows))
             shared, own_shared = _shared(kept, first, second), _shared(kept, each, each)
             parts.append(

@@ -13,22 +13,22 @@ import torch
 from numpy.typing import NDArray
 
 from hedged.models.evidence.front import Front
-from hedged.models.evidence.head import Branch, EvidenceHead
+from hedged.models.evidence.head import Branch
 from hedged.retrofit.plda import Directions
 
 Floats = NDArray[np.floating[Any]]
 COSINE_SLOPE = 20.0  # of log-odds in the cosine, where nothing is known of it; calibration scales it
 
 
-def cosine(features: int) -> EvidenceHead:
-    """The cosine of the vectors as they are.
+def cosine(features: int) -> tuple[Front, list[Branch]]:
+    """The cosine of the vectors as they are: what a head of it is made of.
 
     Args:
         features: F, the width of the vectors.
     """
     front = Front(features, features, unit=True)
     front.basis = torch.eye(features)
-    return EvidenceHead(front, [_of_unit_length(np.eye(features), np.zeros(features))])
+    return front, [_of_unit_length(np.eye(features), np.zeros(features))]
 
 
 def lda(found: Directions, dim: int) -> Branch:

@@ -58,8 +58,8 @@ class VectorsConfig(ModelConfig):
             return self
         if self.head != EvidenceHead.kind:
             raise ValueError(f'evidence is the shape of head = "evidence", got head = "{self.head}": leave it out')
-        if self.dim != (dim := sum(branch.dim for branch in self.evidence.branches)):
-            raise ValueError(f"the branches of the head have {dim} dimensions together, got dim = {self.dim}")
+        if self.dim != self.evidence.dim:
+            raise ValueError(f"the head has {self.evidence.dim} dimensions in all, got dim = {self.dim}")
         return self
 
     def build(self, shape: tuple[int, ...]) -> Vectors:

@@ -1,4 +1,7 @@
-"""Vectors made alike before anything is learnt: standardised, of one length if told, on their principal axes."""
+"""Vectors made alike before anything is learnt: standardised, of one length if told, on their principal axes.
+
+Beside them, two signs of quality: the length that a vector had, and how much it looks like a poorer view.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 Floats = NDArray[np.floating[Any]]
+SIGNS = 2  # of quality
 LEAST_SCALE = 1e-6  # of a feature, relative to the largest: one that hardly varies is left as it is
 
 
 @final
 class Front(nn.Module):
-    """u = Uᵀ(n(x) − c), n(x) = √F · s/‖s‖ with s = (x − m)/d: `(n, F)` to `(n, P)`, and log ‖s‖/√F `(n, 1)`.
+    """u = Uᵀ(n(x) − c), n(x) = √F · s/‖s‖ with s = (x − m)/d: `(n, F)` to `(n, P)`; log ‖s‖/√F and eᵀu, `(n, 2)`.
 
-    The length of a vector tells of its quality more than of whom it shows, so it is set apart.
+    The length of a vector tells of its quality more than of whom it shows, so it is set apart. So does the direction e
+    in which vectors move when inputs get worse (`hedged.retrofit.decline`; 0 where nothing is known of it).
 
     Args:
         features: F, the width of the vectors.
@@ -29,6 +34,7 @@ class Front(nn.Module):
     scale: Tensor
     centre: Tensor
     basis: Tensor
+    decline: Tensor
 
     def __init__(self, features: int, axes: int, unit: bool) -> None:
         super().__init__()
@@ -37,6 +43,7 @@ class Front(nn.Module):
         self.register_buffer("scale", torch.ones(features))
         self.register_buffer("centre", torch.zeros(features))
         self.register_buffer("basis", torch.zeros(features, axes))
+        self.register_buffer("decline", torch.zeros(axes))
 
     @classmethod
     def fitted(cls, x: Floats, axes: int, unit: bool) -> Self:
@@ -66,7 +73,8 @@ class Front(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         alike, length = _alike((x - self.mean) / self.scale, self.unit)
-        return (alike - self.centre) @ self.basis, length
+        u = (alike - self.centre) @ self.basis
+        return u, torch.cat([length, (u @ self.decline)[:, None]], dim=1)
 
 
 def _alike(s: Any, unit: bool) -> tuple[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Annotated, Any, Protocol, Self, final
 
@@ -13,11 +14,12 @@ from torch import Tensor, nn
 from hedged._section import Section, Width
 from hedged.distributions import Gaussian
 from hedged.errors import ConfigError, ShapeError
-from hedged.models.evidence.front import Front
+from hedged.models.evidence.front import SIGNS, Front
+from hedged.models.evidence.strangers import Strangers
 from hedged.models.heads import Head
 
 FARTHEST = 6.0  # in natural logarithms, from the common evidence to that of one input
-LENGTH_GAIN = 5.0  # lengths vary little beside other features; the network sees them so many times larger
+SIGN_GAIN = 5.0  # signs of quality vary little beside other features; the network sees them so many times larger
 
 
 class Directions(Protocol):
@@ -36,6 +38,10 @@ class Directions(Protocol):
     @property
     def centre(self) -> NDArray[Any]:
         """What is subtracted from vectors first, (F,)."""
+        ...
+
+    def first(self, count: int) -> Directions:
+        """The best of them."""
         ...
 
 
@@ -70,11 +76,25 @@ class EvidenceShape(Section):
         axes: P, the principal axes of the front.
         unit: whether the front brings vectors to one length.
         branches: one or more.
+        strangers: how many tell how rare an input is; 0: the embedding does not say.
+        sharpness: how far a ratio with one of them is trusted.
     """
 
     axes: Width
     unit: bool
+    strangers: Annotated[int, Field(ge=0, le=2**16)] = 0
+    sharpness: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
     branches: Annotated[tuple[BranchShape, ...], Field(strict=False, min_length=1)]
+
+    @property
+    def latent(self) -> int:
+        """The dimensions of the branches together."""
+        return sum(branch.dim for branch in self.branches)
+
+    @property
+    def dim(self) -> int:
+        """The dimensions of an embedding: one more where it says how rare it is."""
+        return self.latent + bool(self.strangers)
 
 
 @final
@@ -92,7 +112,7 @@ class Branch(nn.Module):
         groups: K.
         unit: whether h is brought to one length.
         hidden: hidden units of g; 0: λ is the same for all inputs.
-        seen: the leading numbers of u that g sees, beside the lengths of x and h.
+        seen: the leading numbers of u that g sees, beside the signs of quality and the length of h.
         varied: whether g has an output for each group, not one for all.
     """
 
@@ -119,7 +139,7 @@ class Branch(nn.Module):
             last = nn.Linear(hidden, groups if varied else 1)
             nn.init.zeros_(last.weight)
             nn.init.zeros_(last.bias)
-            self.quality = nn.Sequential(nn.Linear(self.seen + 2, hidden), nn.ReLU(), last)
+            self.quality = nn.Sequential(nn.Linear(self.seen + SIGNS + 1, hidden), nn.ReLU(), last)
 
     def start_from(self, found: Directions) -> None:
         """Set V, c, λ₀ and s to those of PLDA; the evidence of a group is that of its dimensions, on average.
@@ -149,6 +169,16 @@ class Branch(nn.Module):
             varied=self.varied,
         )
 
+    def placed_on(self, found: Directions) -> Branch:
+        """What this branch has learnt, on the best of other directions: a copy.
+
+        Args:
+            found: at least as many directions as there are dimensions, best first.
+        """
+        other = copy.deepcopy(self)
+        other.start_from(found.first(self.dim))
+        return other
+
     def moved_to(self, other: Branch) -> Branch:
         """What this branch has learnt, on the directions of another, which may have more dimensions in as many groups.
 
@@ -176,23 +206,23 @@ class Branch(nn.Module):
         each = self.dim // len(self.log_evidence)
         return [slice(start, start + each) for start in range(0, self.dim, each)]
 
-    def forward(self, u: Tensor, length: Tensor) -> Gaussian:
-        """The Gaussians of vectors on their principal axes, `(n, ≥ P)`, of log length `(n, 1)`."""
+    def forward(self, u: Tensor, signs: Tensor) -> Gaussian:
+        """The Gaussians of vectors on their principal axes, `(n, ≥ P)`, with their signs of quality, `(n, 2)`."""
         u = u[:, : len(self.weight)]
-        return self.of_projection((u - self.centre) @ self.weight, u[:, : self.seen], length)
+        return self.of_projection((u - self.centre) @ self.weight, u[:, : self.seen], signs)
 
-    def of_projection(self, h: Tensor, seen: Tensor, length: Tensor) -> Gaussian:
+    def of_projection(self, h: Tensor, seen: Tensor, signs: Tensor) -> Gaussian:
         """The Gaussians of projected vectors.
 
         Args:
             h: projections, (n, D).
             seen: what g sees of u, (n, seen).
-            length: logarithms of the lengths of the vectors, (n, 1).
+            signs: of quality, (n, 2).
         """
         reach = (h.square().mean(1, keepdim=True) + 1e-12).sqrt() / self.reach
         log_evidence = (self.log_evidence + self.log_shift).expand(len(h), -1)
         if self.quality is not None:
-            told = self.quality(torch.cat([seen, LENGTH_GAIN * length, LENGTH_GAIN * reach.log()], dim=1))
+            told = self.quality(torch.cat([seen, SIGN_GAIN * signs, SIGN_GAIN * reach.log()], dim=1))
             log_evidence = log_evidence + FARTHEST * torch.tanh(told / FARTHEST)
         m = (h / reach if self.unit else h) * (self.scale * self.log_gain.exp())
         each = self.dim // len(self.log_evidence)
@@ -209,14 +239,19 @@ class EvidenceHead(Head, kind="evidence"):
     Args:
         front: what makes vectors alike, F numbers to P.
         branches: one or more.
+        strangers: whose embeddings tell how rare an input is, in a last dimension; None: there is none.
     """
 
-    def __init__(self, front: Front, branches: Sequence[Branch]) -> None:
-        super().__init__(features=len(front.mean), dim=sum(branch.dim for branch in branches))
-        self.front, self.branches = front, nn.ModuleList(branches)
-        self.shape = EvidenceShape(
-            axes=front.axes, unit=front.unit, branches=tuple(branch.shape for branch in branches)
+    def __init__(self, front: Front, branches: Sequence[Branch], strangers: Strangers | None = None) -> None:
+        shape = EvidenceShape(
+            axes=front.axes,
+            unit=front.unit,
+            strangers=len(strangers.mean) if strangers else 0,
+            sharpness=strangers.sharpness if strangers else 1.0,
+            branches=tuple(branch.shape for branch in branches),
         )
+        super().__init__(features=len(front.mean), dim=shape.dim)
+        self.shape, self.front, self.branches, self.strangers = shape, front, nn.ModuleList(branches), strangers
 
     @classmethod
     def blank(cls, features: int, shape: EvidenceShape) -> Self:
@@ -227,7 +262,9 @@ class EvidenceHead(Head, kind="evidence"):
             shape: of the front and of each branch.
         """
         front = Front(features, shape.axes, shape.unit)
-        return cls(front, [Branch(**branch.model_dump()) for branch in shape.branches])
+        branches = [Branch(**branch.model_dump()) for branch in shape.branches]
+        strangers = Strangers(shape.strangers, shape.latent, shape.sharpness) if shape.strangers else None
+        return cls(front, branches, strangers)
 
     @classmethod
     def build(cls, features: int, dim: int, components: int) -> Self:
@@ -242,14 +279,34 @@ class EvidenceHead(Head, kind="evidence"):
     def settings(self) -> dict[str, Any]:
         return {**super().settings(), "evidence": self.shape.model_dump()}
 
-    def of_front(self, u: Tensor, length: Tensor) -> Gaussian:
+    def of_front(self, u: Tensor, signs: Tensor) -> Gaussian:
         """The Gaussians of vectors that the front has seen.
 
         Args:
             u: what the front makes of them, `(n, P)`.
-            length: their log lengths, `(n, 1)`.
+            signs: of their quality, `(n, 2)`.
         """
-        embedded = [branch(u, length) for branch in self.branches]
-        if len(embedded) == 1:
-            return embedded[0]  # type: ignore[no-any-return]
-        return Gaussian(*(torch.cat([z.tensors[i] for z in embedded], dim=-1) for i in range(2)))
+        z = side_by_side([branch(u, signs) for branch in self.branches])
+        return z if self.strangers is None else self.strangers(z, groups_of(list(self.branches)))  # type: ignore[arg-type]
+
+
+def side_by_side(embedded: Sequence[Gaussian]) -> Gaussian:
+    """Embeddings of the same inputs as one, their dimensions one after the other.
+
+    Args:
+        embedded: one or more.
+    """
+    return Gaussian._unchecked(*(torch.cat([z.tensors[i] for z in embedded], dim=-1) for i in range(2)))
+
+
+def groups_of(branches: Sequence[Branch]) -> list[slice]:
+    """Which dimensions share a variance, where branches are side by side.
+
+    Args:
+        branches: one or more.
+    """
+    found, start = [], 0
+    for branch in branches:
+        found += [slice(start + group.start, start + group.stop) for group in branch.groups]
+        start += branch.dim
+    return found

@@ -1,0 +1,77 @@
+"""How rare an input is, told by strangers: a likelihood ratio averages one over inputs of other identities.
+
+The prior N(0, I) spreads identities evenly. Real ones crowd: there are many dogs of a common breed, and a photo of one
+is likely under all of them. Where the ratios BF^t of an input with strangers average more than one, they promise too
+much, and both inputs of a pair give back half of it:
+
+    log BF − ½ n(x₁) − ½ n(x₂),    n(x) = 1/t · log mean_j BF(x, stranger_j)^t.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from hedged.distributions import Gaussian
+from hedged.match._evidence.matrix import log_factors
+
+RARITY = 100.0  # ρ: the rarity of an input is so many times smaller than n, and hardly seen by distances of means
+AT_ONCE = 2**22  # ratios held at a time
+
+
+@final
+class Strangers(nn.Module):
+    """w(x) = −n(x)/(2ρ), how rare an input is, for the last dimension of its embedding.
+
+    Args:
+        count: how many strangers there are.
+        dim: D, the dimensions of their embeddings.
+        sharpness: t, how far a single ratio is trusted.
+    """
+
+    mean: Tensor
+    variance: Tensor
+
+    def __init__(self, count: int, dim: int, sharpness: float) -> None:
+        super().__init__()
+        self.sharpness = sharpness
+        self.register_buffer("mean", torch.zeros(count, dim))
+        self.register_buffer("variance", torch.ones(count, dim))
+
+    @classmethod
+    def of(cls, z: Gaussian, sharpness: float) -> Strangers:
+        """Strangers by their embeddings.
+
+        Args:
+            z: their embeddings.
+            sharpness: t.
+        """
+        made = cls(len(z), z.dim, sharpness)
+        made.mean, made.variance = (t.detach().float().contiguous() for t in z.tensors)
+        return made
+
+    def excess(self, z: Gaussian, groups: list[slice]) -> Tensor:
+        """n(x), `(N,)`, in double precision: the same for an input in any batch.
+
+        Args:
+            z: embeddings of N inputs.
+            groups: dimensions that share a variance.
+        """
+        others = Gaussian._unchecked(self.mean.double(), self.variance.double())
+        parts = []
+        for some in _slices(len(z), max(AT_ONCE // max(len(self.mean), 1), 1)):
+            factors = log_factors(z[some].to(torch.float64), others, groups)
+            parts.append(((self.sharpness * factors).logsumexp(1) - math.log(len(self.mean))) / self.sharpness)
+        return torch.cat(parts) if parts else z.mean.new_zeros(0, dtype=torch.float64)
+
+    def forward(self, z: Gaussian, groups: list[slice]) -> Gaussian:
+        """The embeddings with a last dimension more, their rarity."""
+        rarity = (self.excess(z, groups) / (-2 * RARITY)).to(z.dtype)[:, None]
+        return Gaussian(torch.cat([z.mean, rarity], dim=1), torch.cat([z.variance, torch.ones_like(rarity)], dim=1))
+
+
+def _slices(length: int, step: int) -> list[slice]:
+    return [slice(start, start + step) for start in range(0, length, step)]
