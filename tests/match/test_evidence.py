@@ -14,7 +14,7 @@ from torch import Tensor
 from hedged.distributions import Distribution, Gaussian, Mixture, Point
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.match._evidence.matrix import log_factors, shared_groups
-from hedged.match.evidence import Evidence
+from hedged.match.evidence import Evidence, _give_way
 from hedged.match.model import MatchModel
 
 MODEL = Evidence().requires_grad_(False)
@@ -244,15 +244,25 @@ def rare(seed: int, count: int, dim: int) -> Gaussian:
 
 @given(SEEDS)
 @settings(max_examples=20, deadline=None)
-def test_rarity_adds_to_the_log_odds_of_every_pair(seed: int) -> None:
+def test_evidence_for_a_match_gives_way_where_inputs_are_common(seed: int) -> None:
     z1, z2 = rare(seed, 5, 4), rare(seed + 1, 7, 4)
     plain, weighed = Evidence(0.3, 0.5).requires_grad_(False), Evidence(0.3, 0.5, rarity=2.0).requires_grad_(False)
     inner1, inner2 = (Gaussian(z.mean[:, :-1], z.variance[:, :-1]) for z in (z1, z2))
-    expected = plain.matrix(inner1, inner2) + 0.5 * 2.0 * (z1.mean[:, -1:] + z2.mean[:, -1])
+    factors, excess = Evidence().matrix(inner1, inner2), 2.0 * (z1.mean[:, -1:] + z2.mean[:, -1])
+    given = torch.where(factors > 0, factors + excess * factors / (factors + excess.abs()), factors)
+    expected = 0.3 + 0.5 * given
     torch.testing.assert_close(weighed.matrix(z1, z2), expected)
     torch.testing.assert_close(weighed.logit(z1.unsqueeze(1), z2.unsqueeze(0)), expected)
     torch.testing.assert_close(weighed.information(z1), plain.information(inner1))
     torch.testing.assert_close(weighed.log_factor(z1, z1), plain.log_factor(inner1, inner1))
+
+
+@given(st.floats(-30, 30), st.floats(-50, 50))
+def test_giving_way_keeps_the_order_and_the_sign(factor: float, excess: float) -> None:
+    steps = torch.linspace(factor - 1, factor + 1, 201, dtype=torch.float64)
+    given = _give_way(steps, torch.tensor(excess, dtype=torch.float64))
+    assert (given.diff() > -1e-12).all()
+    assert (given.sign() == steps.sign()).all()
 
 
 def test_a_template_is_as_rare_as_its_inputs_on_average() -> None:

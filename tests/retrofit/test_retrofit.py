@@ -164,7 +164,7 @@ BAD = [
     (lambda: Retrofit(branches="unit+broad").fit(TRAIN.x, TRAIN.y), ConfigError, "got branches='unit.broad'"),
     (lambda: Retrofit(branches="unit+unit").fit(TRAIN.x, TRAIN.y), ConfigError, "some of plain, own, unit"),
     (lambda: Retrofit(branches="unit").fit(TRAIN.x[:60], TRAIN.y[:60]), DataError, "10 identities are too few"),
-    (lambda: Retrofit(sharpness=-1).fit(TRAIN.x, TRAIN.y), ConfigError, "got sharpness=-1"),
+    (lambda: Retrofit(strangers="some").fit(TRAIN.x, TRAIN.y), ConfigError, "got strangers='some'"),  # type: ignore[arg-type]
     (lambda: Retrofit().fit([["a", "b"]], ["a"]), DataError, "array of numbers"),
 ]
 

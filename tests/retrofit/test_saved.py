@@ -52,7 +52,7 @@ def heard(head: EvidenceHead) -> EvidenceHead:
 
 WAYS: dict[str, Callable[[], EvidenceHead]] = {
     "evidence": trained,
-    "evidence, strangers 1": lambda: heard(trained()),
+    "evidence, strangers": lambda: heard(trained()),
     "cosine": lambda: EvidenceHead(*simple.cosine(SIZE)),
     "lda-20": lambda: EvidenceHead(FRONT, [simple.lda(FOUND, 20)]),
     "plda": lambda: EvidenceHead(FRONT, [simple.plda(FOUND, 10)]),

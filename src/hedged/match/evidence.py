@@ -35,8 +35,9 @@ class Evidence(MatchModel, kind="evidence"):
     fused by adding what each knows, λ = 1/σ² − 1 and ν = μ/σ² (`fuse`).
 
     Identities are not spread as evenly as r has it: where many are alike, two inputs that are alike tell less. A head
-    that knows (`hedged.models.evidence.strangers`) says so in a last dimension, which is none of z: its mean w, how
-    rare the input is, adds ρ(w₁ + w₂) to the log factor.
+    that knows (`hedged.models.evidence.strangers`) says so in a last dimension, which is none of z: its mean w is how
+    rare the input is, and with e = ρ(w₁ + w₂) a log factor L > 0 becomes L + eL/(L + |e|). Evidence for a match gives
+    way to strangers, and never turns into evidence against it.
 
     Args:
         log_odds: c, the prior log-odds of a match: 0 if half of all pairs match. Learnt with the rest in training.
@@ -113,7 +114,7 @@ class Evidence(MatchModel, kind="evidence"):
         return each.logsumexp(-1) - math.log(each.shape[-1]) if each.shape[-1] > 1 else each[..., 0]
 
     def logit(self, z1: Distribution, z2: Distribution) -> Tensor:
-        """c + κ (log BF + ρ(w₁ + w₂)), broadcast over the batch dimensions `(...)`, with gradients.
+        """c + κ log BF, less what strangers would give, broadcast over the batch dimensions `(...)`, with gradients.
 
         Args:
             z1: Gaussians or mixtures with variances of at most 1.
@@ -121,7 +122,7 @@ class Evidence(MatchModel, kind="evidence"):
         """
         factor = self.log_factor(z1, z2)
         if self._rarity:
-            factor = factor + self._weighed(z1) + self._weighed(z2)
+            factor = _give_way(factor, self._weighed(z1) + self._weighed(z2))
         return self.log_odds.to(factor.dtype) + self.temper.to(factor.dtype) * factor
 
     def self_logit(self, z: Distribution) -> Tensor:
@@ -148,11 +149,14 @@ class Evidence(MatchModel, kind="evidence"):
         _require_lists(z1, z2)
         _require_posteriors(z1, z2)
         dtype = torch.promote_types(z1.dtype, z2.dtype)
-        out = self._factors(self._latent(z1), self._latent(z2), dtype)
-        if self._rarity:
-            temper = self.temper.item()
-            out += (temper * self._weighed(z1)).to(dtype)[:, None]
-            out += (temper * self._weighed(z2)).to(dtype)
+        log_odds, temper = self.log_odds.item(), self.temper.item()
+        if not self._rarity:
+            return self._lines(z1, z2, dtype, log_odds, temper)
+        out = self._lines(self._latent(z1), self._latent(z2), dtype, 0.0, 1.0)
+        first, second = (self._weighed(z).to(dtype) for z in (z1, z2))
+        for top in range(0, len(z1), rows := max(BLOCK // max(len(z2), 1), 1)):
+            part = out[top : top + rows]
+            part.copy_(log_odds + temper * _give_way(part, first[top : top + rows, None] + second))
         return out
 
     def _latent(self, z: Distribution) -> Distribution:
@@ -167,11 +171,10 @@ class Evidence(MatchModel, kind="evidence"):
         """ρw, `(...)`."""
         return self._rarity * z.mean[..., -1]
 
-    def _factors(self, z1: Distribution, z2: Distribution, dtype: torch.dtype) -> Tensor:
+    def _lines(self, z1: Distribution, z2: Distribution, dtype: torch.dtype, log_odds: float, temper: float) -> Tensor:
         """c + κ log BF of all pairs, `(N, M)`."""
         first, second = _components(z1), _components(z2)
         each1, each2 = len(first) // max(len(z1), 1), len(second) // max(len(z2), 1)
-        log_odds, temper = self.log_odds.item(), self.temper.item()
         if each1 == each2 == 1:
             return self._gaussian_matrix(first, second, dtype, log_odds, temper)
         out = torch.empty(len(z1), len(z2), dtype=dtype, device=z1.device)
@@ -270,6 +273,12 @@ def _require_positive(**temper: float) -> None:
     for name, value in temper.items():
         if not (math.isfinite(value) and value > 0):
             raise ValueRangeError(f"evidence is tempered by a positive number, got {name}={value}: 1 is Bayes' rule")
+
+
+def _give_way(factor: Tensor, excess: Tensor) -> Tensor:
+    """L + eL/(L + |e|) where L > 0, L elsewhere: rising in L, and of its sign."""
+    known = factor.clamp(min=0)
+    return factor + excess * known / (known + excess.abs() + torch.finfo(factor.dtype).tiny)
 
 
 def _log_factor(mean1: Tensor, spread1: Tensor, mean2: Tensor, spread2: Tensor) -> Tensor:

@@ -46,7 +46,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ridge: how much W, the variance within identities, is evened out before directions are found, or "auto".
         branches: kinds of branches to blend, such as "unit+learnt+wide", or "auto"; `report_.settings` says which were
             chosen. Given, nothing is compared, and a fit takes a third of the time.
-        sharpness: how sharply strangers are heard who tell how rare an input is, 0 if not at all, or "auto".
+        strangers: whether some training vectors stay with the head to tell how rare an input is, or "auto".
         steps: batches that the quality network learns from.
         noise: on what it sees, in training.
         seed: of folds, batches and noise; the same seed gives the same head.
@@ -76,7 +76,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         axes: int = 400,
         ridge: float | Literal["auto"] = "auto",
         branches: str = "auto",
-        sharpness: float | Literal["auto"] = "auto",
+        strangers: bool | Literal["auto"] = "auto",
         steps: int = 300,
         noise: float = 1.0,
         seed: int = 0,
@@ -86,7 +86,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.axes = axes
         self.ridge = ridge
         self.branches = branches
-        self.sharpness = sharpness
+        self.strangers = strangers
         self.steps = steps
         self.noise = noise
         self.seed = seed
@@ -111,7 +111,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             axes=self.axes,
             ridge=None if self.ridge == "auto" else float(self.ridge),
             branches=None if self.branches == "auto" else tuple(self.branches.split("+")),
-            sharpness=None if self.sharpness == "auto" else float(self.sharpness),
+            strangers=None if self.strangers == "auto" else bool(self.strangers),
             training=Training(steps=self.steps, noise=self.noise),
             seed=self.seed,
         )
@@ -233,12 +233,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ("axes", self.axes, "an integer from 1 up", _is_count(self.axes)),
             ("ridge", self.ridge, '"auto" or a positive number', self.ridge == "auto" or _is_positive(self.ridge)),
             ("branches", self.branches, f'"auto" or some of {", ".join(KINDS)} joined by +', _are_kinds(self.branches)),
-            (
-                "sharpness",
-                self.sharpness,
-                '"auto" or a number from 0 up',
-                self.sharpness in ("auto", 0) or _is_positive(self.sharpness),
-            ),
+            ("strangers", self.strangers, '"auto", True or False', self.strangers in ("auto", True, False)),
             ("steps", self.steps, "an integer from 1 up", _is_count(self.steps)),
             ("noise", self.noise, "a number from 0 up", self.noise == 0 or _is_positive(self.noise)),
         ]

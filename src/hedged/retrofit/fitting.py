@@ -65,7 +65,6 @@ LEARNT_AXES, LEARNT_HIDDEN, LEARNT_RIDGE = 200, 128, 1.0
 LEARNT_STEPS = 150  # in percent of those of a quality network
 RIDGES = (0.3, 1.0, 3.0, 10.0)
 LDA_DIMS = (20, 50, 100)
-SHARPNESS = (0.5, 0.75, 1.0)  # of strangers, in units of κ
 MOST_STRANGERS = 2048
 MARGIN = 0.5  # over the number of identities: what a way has to be ahead of the cosine by
 
@@ -80,7 +79,7 @@ class Plan:
         axes: principal axes of the front.
         ridge: of the directions, or None to choose.
         branches: kinds of branches to take, or None to choose.
-        sharpness: how sharply strangers are heard, in units of κ, 0 if not at all, or None to choose.
+        strangers: whether strangers tell how rare an input is, or None to choose.
         training: of the quality network.
         seed: of folds, batches and noise.
     """
@@ -89,7 +88,7 @@ class Plan:
     axes: int
     ridge: float | None
     branches: tuple[str, ...] | None
-    sharpness: float | None
+    strangers: bool | None
     training: Training
     seed: int
 
@@ -117,12 +116,12 @@ class Fitted:
 
 
 class Best(NamedTuple):
-    """The best way so far: what it reached, its held-out pairs, c and κ, and how sharply strangers are heard."""
+    """The best way so far: what it reached, its held-out pairs, c and κ, and whether strangers are heard."""
 
     measured: Measured
     pairs: Pairs
     line: Line
-    sharpness: float = 0.0
+    is_heard: bool = False
 
 
 @final
@@ -182,20 +181,20 @@ class Fitting:
                 [scaled(taught[kind][k], gain) for kind, gain in zip(_kinds(chosen.way), blend.gains, strict=True)]
                 for k in range(len(folds))
             ]
-            heard = list(self._heard(best, folds, by_fold))
-            compared = sorted([*compared, *(one.measured for one in heard)], key=lambda m: -m.merit)
-            silent = [] if self._plan.sharpness else [best]
-            best = max(silent + heard, key=lambda one: one.measured.merit)
+            if self._plan.strangers is not False:
+                heard = self._heard(best, folds, by_fold)
+                compared = sorted([*compared, heard.measured], key=lambda m: -m.merit)
+                best = heard if self._plan.strangers or heard.measured.merit > best.measured.merit else best
         self._tell("all identities")
         found = self._directions(np.ones(len(self._y), dtype=bool), ridge)
         front, fitted = self._fit(chosen.way, found, ridge, folds)
         branches = [scaled(branch, gain) for branch, gain in zip(fitted, blend.gains, strict=True)]
-        strangers = self._strangers(branches, None, best.sharpness * blend.temper) if best.sharpness else None
+        strangers = self._strangers(branches, None, blend.temper) if best.is_heard else None
         settings = {
             "ridge": ridge,
             "axes": self._front.axes,
             "branches": "+".join(_kinds(chosen.way)) if chosen.way.startswith(EVIDENCE) else "auto",
-            "sharpness": best.sharpness,
+            "strangers": best.is_heard,
         }
         return Fitted(
             way=best.measured.way,
@@ -274,14 +273,12 @@ class Fitting:
         middle = len(self._held) // 2
         return range(middle, len(self._held)) if held < middle else range(middle)
 
-    def _heard(self, best: Best, folds: list[Fold], by_fold: list[list[Branch]]) -> Iterator[Best]:
-        """The same with strangers that tell how rare an input is, heard more and more sharply."""
+    def _heard(self, best: Best, folds: list[Fold], by_fold: list[list[Branch]]) -> Best:
+        """The same with strangers that tell how rare an input is."""
         self._tell("strangers")
-        given = self._plan.sharpness
-        for sharpness in SHARPNESS if given is None else filter(None, (given,)):
-            pairs = self._pairs(folds, by_fold, sharpness * best.line.temper)
-            line = fit_line(pairs.factors, pairs.matches, pairs.weights, best.line.temper)
-            yield Best(measure(f"{best.measured.way}, strangers {sharpness:g}", pairs), pairs, line, sharpness)
+        pairs = self._pairs(folds, by_fold, best.line.temper)
+        line = fit_line(pairs.factors, pairs.matches, pairs.weights, best.line.temper)
+        return Best(measure(f"{best.measured.way}, strangers", pairs), pairs, line, is_heard=True)
 
     @torch.no_grad()
     def _simple_ways(self, folds: list[Fold]) -> Iterator[tuple[str, Pairs]]:

@@ -1,10 +1,10 @@
 """How rare an input is, told by strangers: a likelihood ratio averages one over inputs of other identities.
 
 The prior N(0, I) spreads identities evenly. Real ones crowd: there are many dogs of a common breed, and a photo of one
-is likely under all of them. Where the ratios BF^t of an input with strangers average more than one, they promise too
-much, and both inputs of a pair give back half of it:
+is likely under all of them. Where the ratios BF^κ of an input with strangers average more than one, they promise too
+much, and each input of a pair gives back half of it, as far as there is evidence for a match (`Evidence`):
 
-    log BF − ½ n(x₁) − ½ n(x₂),    n(x) = 1/t · log mean_j BF(x, stranger_j)^t.
+    n(x) = 1/κ · log mean_j BF(x, stranger_j)^κ.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Strangers(nn.Module):
     Args:
         count: how many strangers there are.
         dim: D, the dimensions of their embeddings.
-        sharpness: t, how far a single ratio is trusted.
+        sharpness: κ, how far a single ratio is trusted.
     """
 
     mean: Tensor
@@ -47,7 +47,7 @@ class Strangers(nn.Module):
 
         Args:
             z: their embeddings.
-            sharpness: t.
+            sharpness: κ.
         """
         made = cls(len(z), z.dim, sharpness)
         made.mean, made.variance = (t.detach().float().contiguous() for t in z.tensors)
