@@ -27,8 +27,8 @@ from hedged.match import MatchCurve
 from hedged.metrics import reliability, roc_auc
 from hedged.models import GaussianHead
 from hedged.models.evidence.front import Front
+from hedged.models.evidence.plda import Directions, directions
 from hedged.retrofit import Retrofit
-from hedged.retrofit.plda import Directions, directions
 
 Floats = NDArray[Any]
 Score = Callable[[Floats, Floats], Floats]

@@ -23,6 +23,7 @@ from .models import GaussianHead as GaussianHead
 from .models import Mirrored as Mirrored
 from .models import MixtureHead as MixtureHead
 from .models import PointHead as PointHead
+from .models import PosteriorHead as PosteriorHead
 from .retrofit import Retrofit as Retrofit
 from .search import Gallery as Gallery
 

@@ -10,10 +10,11 @@ import torch
 from laws import KINDS, RANDOM_KINDS, embedding, frozen_curve, seeded
 from torch.testing import assert_close
 
+from hedged.distributions import Gaussian, concatenate
 from hedged.errors import ShapeError, ValueRangeError
-from hedged.match import match_probability
+from hedged.match import Evidence, match_probability
 from hedged.models import Architecture, Embedder, Mirrored, OneView, Views
-from hedged.models.views import blend
+from hedged.models.views import add_evidence, blend
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -55,12 +56,28 @@ def test_a_mixture_of_views_matches_as_its_views_do_on_average() -> None:
     assert_close(match_probability(blend(views), other, frozen_curve()), expected)
 
 
+def test_views_of_posteriors_tell_what_evidence_of_several_inputs_tells() -> None:
+    views = [Gaussian(seeded_randn(4, 3, seed), torch.rand(4, 3, generator=seeded(seed))) for seed in (1, 2)]
+    expected = Evidence().fuse(concatenate(views), torch.arange(4).repeat(2))
+    got = add_evidence(views)
+    assert_close(got.mean, expected.mean)
+    assert_close(got.variance, expected.variance)
+    prior = Gaussian(torch.zeros(4, 3), torch.ones(4, 3))
+    assert_close(add_evidence([prior, prior]).pack(), prior.pack())
+    assert_close(add_evidence([views[0]]).pack(), views[0].pack())
+
+
+def seeded_randn(*size_and_seed: int) -> torch.Tensor:
+    *size, seed = size_and_seed
+    return torch.randn(*size, generator=seeded(seed))
+
+
 def mirrored(head: str = "gaussian") -> Architecture:
     content = {"shape": (3, 32, 32), "backbone": "shallow-hidden", "head": head, "dim": 4, "mirrored": True}
     return Architecture.model_validate(content)
 
 
-@pytest.mark.parametrize("head", ["point", "gaussian", "mixture"])
+@pytest.mark.parametrize("head", ["point", "gaussian", "mixture", "posterior"])
 def test_an_image_and_its_mirror_image_are_one_to_a_mirrored_model(head: str, tmp_path: Path) -> None:
     images = torch.rand(3, 3, 32, 32, generator=seeded())
     e = Embedder.new(mirrored(head), seed=0)
@@ -70,7 +87,7 @@ def test_an_image_and_its_mirror_image_are_one_to_a_mirrored_model(head: str, tm
         assert_close(here.mean, there.mean)
         assert_close(here.variance, there.variance)
         each = [model(view) for view in (images, images.flip(-1))]
-        assert_close(here.mean, (each[0].mean + each[1].mean).detach() / 2)
+        assert_close(here.mean, model.views.join(each).mean.detach())
 
 
 def test_disagreement_of_the_two_is_uncertainty() -> None:
@@ -99,7 +116,7 @@ def test_only_images_have_mirror_images() -> None:
 
 
 def test_views_are_made_again_from_what_is_saved_of_them() -> None:
-    for views in (OneView(), Mirrored(), Mirrored(disagreement=0.25)):
+    for views in (OneView(), Mirrored(), Mirrored(disagreement=0.25), Mirrored(disagreement=None)):
         assert Views.restore(views.describe()) == views
         assert hash(Views.restore(views.describe())) == hash(views)
     assert Mirrored() == Mirrored(1.0) != Mirrored(0.25) != OneView()

@@ -18,10 +18,10 @@ from hedged.models import Architecture, Embedder, GaussianHead
 from hedged.models.backbones import Vectors
 from hedged.models.evidence.front import Front
 from hedged.models.evidence.head import EvidenceHead
+from hedged.models.evidence.plda import directions
 from hedged.models.evidence.strangers import RARITY, Strangers
 from hedged.retrofit import Report, Retrofit, simple
 from hedged.retrofit.distance import NeighbourDistance
-from hedged.retrofit.plda import directions
 from hedged.search import Gallery
 
 TRAIN, NEW = people(30), people(20, seed=1)

@@ -76,7 +76,7 @@ def test_overrides_are_toml_values_or_bare_words(tmp_path: Path) -> None:
         ({"loss": {"beta": -1.0}}, "loss.beta: input should be greater than or equal to 0, got -1.0"),
         ({"loss": {"beta": float("nan")}}, "loss.beta"),
         ({"loss": {"scale": 0.0}}, "loss.scale: input should be greater than 0"),
-        ({"loss": {"kind": "triplet"}}, "'hedged', 'soft-contrastive' or 'contrastive', got 'triplet'"),
+        ({"loss": {"kind": "triplet"}}, "'hedged', 'evidence', 'soft-contrastive' or 'contrastive', got 'triplet'"),
         ({"train": {"batch_size": 32}}, "= 96 is more than train.batch_size = 32"),
         ({"train": {"steps": 100}}, "train.warmup = 200 leaves nothing"),
         ({"data": 3}, "data: input should be a valid dictionary"),

@@ -8,6 +8,7 @@ from hedged.models.config import ModelConfig as ModelConfig
 from hedged.models.embedder import Embedder as Embedder
 from hedged.models.embedder import ImageLike as ImageLike
 from hedged.models.embedder import channels_last as channels_last
+from hedged.models.evidence.posterior import PosteriorHead as PosteriorHead
 from hedged.models.heads import GaussianHead as GaussianHead
 from hedged.models.heads import Head as Head
 from hedged.models.heads import MixtureHead as MixtureHead

@@ -94,8 +94,13 @@ class ModelConfig(KindSection):
 
     @property
     def views(self) -> Views:
-        """What `Embedder.embed` looks at: mirrored = true counts a quarter of what two mirror images disagree on."""
-        return Mirrored(RECIPE_DISAGREEMENT) if self.mirrored else OneView()
+        """What `Embedder.embed` looks at: mirrored = true counts a quarter of what two mirror images disagree on.
+
+        Of posteriors, which evidence compares, what the two tell adds up.
+        """
+        if not self.mirrored:
+            return OneView()
+        return Mirrored(None if Head.kinds[self.head].is_posterior else RECIPE_DISAGREEMENT)
 
     @field_validator("head")
     @classmethod

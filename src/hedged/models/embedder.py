@@ -127,6 +127,18 @@ class Embedder(nn.Module):
         embedder._architecture = architecture
         return embedder
 
+    def with_head(self, head: Head, match_model: MatchModel, architecture: Architecture) -> Self:
+        """The same network, whose features another head makes distributions of, and another match model compares.
+
+        Args:
+            head: of as many features.
+            match_model: when two distributions match.
+            architecture: what both are, in words.
+        """
+        other = type(self)(self.backbone, head, match_model, self.views, resize=self.resize)
+        other._architecture = architecture
+        return other
+
     @property
     def architecture(self) -> Architecture:
         """Backbone, head and the shape of inputs in words; a network of your own is `backbone = "module"`."""

@@ -30,6 +30,7 @@ class Head(nn.Module, ABC):
     kinds: ClassVar[dict[str, type[Head]]] = {}  # by name; filled as they are defined
     kind: ClassVar[str | None] = None
     has_components: ClassVar[bool] = False  # whether a distribution has several, as a mixture does
+    is_posterior: ClassVar[bool] = False  # whether distributions are no wider than the prior N(0, I) of an identity
     components: int = 1
     """C, the Gaussians of a mixture; 1 for all others."""
 

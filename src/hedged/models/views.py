@@ -102,16 +102,17 @@ class Mirrored(Views, kind="mirrored"):
 
     Args:
         disagreement: the share of the variance between the two means that counts as variance of a Gaussian embedding;
-            1 matches the moments of both together. See `blend`.
+            1 matches the moments of both together. See `blend`. None: what the two tell of an identity adds up,
+            as that of posteriors does (`add_evidence`).
 
     >>> Mirrored(disagreement=0.25)
     Mirrored(disagreement=0.25)
     """
 
-    def __init__(self, disagreement: float = 1.0) -> None:
-        if not 0 <= disagreement < math.inf:
+    def __init__(self, disagreement: float | None = 1.0) -> None:
+        if disagreement is not None and not 0 <= disagreement < math.inf:
             raise ValueRangeError(f"a share of the disagreement is at least 0, such as 1.0, got {disagreement}")
-        self.disagreement = float(disagreement)
+        self.disagreement = None if disagreement is None else float(disagreement)
 
     def of(self, inputs: Tensor) -> list[Tensor]:
         if inputs.ndim != 4:
@@ -119,7 +120,7 @@ class Mirrored(Views, kind="mirrored"):
         return [inputs, inputs.flip(-1)]
 
     def join(self, views: Sequence[AnyDistribution]) -> AnyDistribution:
-        return blend(views, self.disagreement)
+        return add_evidence(views) if self.disagreement is None else blend(views, self.disagreement)
 
     def settings(self) -> dict[str, Any]:
         return {"disagreement": self.disagreement}
@@ -150,3 +151,24 @@ def blend(views: Sequence[AnyDistribution], disagreement: float = 1.0) -> AnyDis
     }
     kind = type(views[0])
     return kind._unchecked(*tensors[kind])
+
+
+def add_evidence(views: Sequence[AnyDistribution]) -> AnyDistribution:
+    """What V views tell of one identity z ~ N(0, I) together, as `Evidence.fuse` has it.
+
+    Of Gaussians, 1/s − 1 = Σ_v (1/s_v − 1) and m/s = Σ_v m_v/s_v: evidence adds up, and the surer a view is, the more
+    it counts. All else is as in `blend`.
+
+    Args:
+        views: V batches of distributions of one kind; Gaussians no wider than the prior.
+
+    >>> here, there = torch.tensor([[0.0]]), torch.tensor([[2.0]])
+    >>> z = add_evidence([Gaussian(here, torch.full((1, 1), 0.5)), Gaussian(there, torch.full((1, 1), 0.5))])
+    >>> z.mean, z.variance
+    (tensor([[1.3333]]), tensor([[0.3333]]))
+    """
+    kind = type(views[0])
+    if kind is not Gaussian:
+        return blend(views)
+    variance = 1 / (1 + torch.stack([1 / z.variance - 1 for z in views]).sum(0))
+    return kind._unchecked(variance * torch.stack([z.mean / z.variance for z in views]).sum(0), variance)

@@ -5,7 +5,6 @@
 | estimator.py | `Retrofit`: fit, match_proba, uncertainty, novelty, save and load |
 | saved.py | a fitted head on disk: a model as any other, and what only `Retrofit` knows |
 | checks.py | what is refused, in words |
-| plda.py | two-covariance PLDA in closed form: where every head starts |
 | simple.py | the simpler ways, cosine, LDA and PLDA, as heads of the same kind |
 | folds.py | identities dealt out, so that no head is judged by those it has seen |
 | crossfit.py | training on pairs of identities that the directions have not seen |
@@ -16,7 +15,8 @@
 | select.py | what is compared on held-out identities, and what is chosen |
 | distance.py | novelty: how far from the training vectors |
 
-The head itself, which makes a Gaussian of a vector, is `hedged.models.evidence`.
+The head itself, which makes a Gaussian of a vector, and PLDA in closed form, where every head starts, are
+`hedged.models.evidence`.
 """
 
 from hedged.models.evidence.head import EvidenceHead as EvidenceHead

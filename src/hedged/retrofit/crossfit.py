@@ -23,7 +23,7 @@ from torch.nn.functional import softplus
 from hedged.errors import TrainingError
 from hedged.match._evidence.matrix import log_factors
 from hedged.models.evidence.head import Branch
-from hedged.retrofit.plda import Directions
+from hedged.models.evidence.plda import Directions
 
 Ints = NDArray[np.intp]
 WARM_UP = 50  # steps

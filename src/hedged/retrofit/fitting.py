@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from hedged.errors import DataError
 from hedged.models.evidence.front import Front
 from hedged.models.evidence.head import Branch, EvidenceHead, side_by_side
+from hedged.models.evidence.plda import Directions, directions
 from hedged.models.evidence.strangers import RARITY, Strangers
 from hedged.retrofit import simple
 from hedged.retrofit.blend import blended, fit_blend
@@ -34,7 +35,6 @@ from hedged.retrofit.calibrate import Line, fit_line
 from hedged.retrofit.crossfit import Fold, Training, Views, one_thread, train_projection, train_quality
 from hedged.retrofit.decline import decline
 from hedged.retrofit.folds import identity_folds
-from hedged.retrofit.plda import Directions, directions
 from hedged.retrofit.select import Measured, Pairs, held_out_pairs, measure
 
 Floats = NDArray[np.float32]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hedged.models.evidence.front import Front
 from hedged.models.evidence.head import Branch
-from hedged.retrofit.plda import Directions
+from hedged.models.evidence.plda import Directions
 
 Floats = NDArray[np.floating[Any]]
 COSINE_SLOPE = 20.0  # of log-odds in the cosine, where nothing is known of it; calibration scales it

@@ -22,8 +22,8 @@ from hedged.losses import (
     SampledPairs,
     SoftContrastiveLoss,
 )
-from hedged.match import MatchCurve, MonteCarlo
-from hedged.models import Embedder
+from hedged.match import Evidence, MatchCurve, MonteCarlo
+from hedged.models import Architecture, Embedder
 from hedged.training.config import Config, LossConfig, RunConfig
 
 
@@ -55,7 +55,7 @@ def build_parts(config: Config, train: Dataset, backbone: nn.Module | None = Non
     """
     loss, training = config.loss, config.train
     generator = torch.Generator()
-    embedder = Embedder.new(config.architecture, training.seed, loss.scale, loss.bias, backbone)
+    embedder = Embedder.new(_first_architecture(config), training.seed, loss.scale, loss.bias, backbone)
     # Plain convolutions are up to a fifth faster in this layout. Fused ones take any, to the same weights.
     embedder = embedder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return Parts(embedder, build_batches(config, train), build_loss(loss, embedder.curve, generator), generator)
@@ -81,10 +81,10 @@ def build_loss(config: LossConfig, curve: MatchCurve, generator: torch.Generator
         curve: the match curve that it trains.
         generator: where all its samples are drawn from.
     """
-    pairs: PairSelection = AllPairs() if config.pairs == "all" else SampledPairs(config.pairs, generator)
+    pairs = _pairs(config, generator)
     if config.kind == "contrastive":
         return ContrastiveLoss(config.margin, config.positive_weight, pairs)
-    if config.kind == "soft-contrastive":
+    if config.kind in ("soft-contrastive", "evidence"):  # evidence takes over later, with `build_evidence_loss`
         return SoftContrastiveLoss(curve, config.positive_weight, pairs)
     hedged: Loss = HedgedLoss(
         curve,
@@ -101,6 +101,30 @@ def build_loss(config: LossConfig, curve: MatchCurve, generator: torch.Generator
         return hedged
     of_the_means = MatchCurve(config.scale, config.bias)
     return Decoupled(SoftContrastiveLoss(of_the_means, config.positive_weight, pairs), hedged)
+
+
+def build_evidence_loss(config: LossConfig, evidence: Evidence, generator: torch.Generator) -> Loss:
+    """The loss of the second stage of a run by evidence: equation 8 with another match probability.
+
+    Args:
+        config: the section [loss].
+        evidence: the match model that it trains.
+        generator: where all its samples are drawn from.
+    """
+    return HedgedLoss(evidence, config.beta, config.positive_weight, pairs=_pairs(config, generator))
+
+
+def _first_architecture(config: Config) -> Architecture:
+    """The network that training starts with: by evidence, it has points first (`hedged.training.warm_start`)."""
+    architecture = config.architecture
+    if config.evidence_from is None:
+        return architecture
+    points = architecture.section.model_copy(update={"head": "point"})
+    return architecture.model_copy(update={"section": points})
+
+
+def _pairs(config: LossConfig, generator: torch.Generator) -> PairSelection:
+    return AllPairs() if config.pairs == "all" else SampledPairs(config.pairs, generator)
 
 
 def _likelihood(config: LossConfig, generator: torch.Generator) -> Likelihood:

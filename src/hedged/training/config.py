@@ -29,7 +29,14 @@ from hedged.models.evidence.head import EvidenceHead
 RETROFIT = "retrofit"  # the section that only the config of a fitted head has
 CONFIGS = Path(__file__).parent / "configs"
 # Keys that came later: while they are at their default, a run is the same as before, and so is its digest.
-LATER = (("train", "weight_decay"), ("loss", "means"), ("loss", "mutual_weight"), ("model", "mirrored"))
+LATER = (
+    ("train", "weight_decay"),
+    ("loss", "as_points"),
+    ("loss", "directions"),
+    ("loss", "means"),
+    ("loss", "mutual_weight"),
+    ("model", "mirrored"),
+)
 UNHASHED = (("train", "log_every"), ("train", "checkpoint_every"), ("data", "path"))  # weights do not depend on these
 
 C = TypeVar("C", bound="RunConfig")
@@ -38,7 +45,9 @@ C = TypeVar("C", bound="RunConfig")
 class LossConfig(Section):
     """Which loss, and every choice that the paper leaves open; see docs/choices.md."""
 
-    kind: Literal["hedged", "soft-contrastive", "contrastive"] = "hedged"
+    kind: Literal["hedged", "evidence", "soft-contrastive", "contrastive"] = "hedged"
+    as_points: Annotated[float, Field(gt=0, lt=1)] = 0.6  # of kind "evidence": of all steps, a share that comes first
+    directions: Literal["points", "features"] = "points"  # ... what PLDA then looks at; features where dim is large
     likelihood: Literal["marginal", "expected-log"] = "marginal"
     estimator: Literal["closed-form", "monte-carlo"] = "closed-form"
     samples: Positive = 8  # K, wherever samples are drawn
@@ -186,6 +195,11 @@ class Config(RunConfig):
             )
         if model.head == "point" and loss.kind == "hedged":
             raise ValueError('a point embedding is trained with loss.kind = "soft-contrastive" or "contrastive"')
+        if (model.head == "posterior") != (loss.kind == "evidence"):
+            raise ValueError(
+                'model.head = "posterior" and loss.kind = "evidence" go together, got '
+                f'model.head = "{model.head}" and loss.kind = "{loss.kind}": set both, or neither'
+            )
         if loss.kind == "hedged" and loss.means == "points" and model.head != "gaussian":
             raise ValueError(
                 f'loss.means = "points" is for model.head = "gaussian", got "{model.head}": '
@@ -219,6 +233,11 @@ class Config(RunConfig):
         return Architecture(section=self.model, shape=self.data.shape, resize=self.data.resize)
 
     @property
+    def evidence_from(self) -> int | None:
+        """The number of steps after which embeddings are compared by evidence; None: the match curve compares them."""
+        return max(round(self.loss.as_points * self.train.steps), 1) if self.loss.kind == "evidence" else None
+
+    @property
     def ndigit(self) -> NDigitConfig:
         """The section [data] of a run on N-digit MNIST; a run on anything else is refused."""
         return NDigitConfig.of(self.data)
@@ -231,15 +250,20 @@ class Config(RunConfig):
         return f"{has}, the config says {says.shape}, {says.head} and {says.dim}"
 
     def shown(self, inputs: str) -> dict[str, str]:
-        train, loss = self.train, self.loss
+        train = self.train
         decay = f"W with a decay of {train.weight_decay:g}" if train.weight_decay else ""
         steps = f"{train.steps:,} steps of {train.batch_size} {inputs}"
         return {
             "Training": f"{steps}, Adam{decay} at {train.learning_rate:g}",
-            "Loss": f"{loss.kind}, β = {loss.beta:g}" if loss.kind == "hedged" else loss.kind,
+            "Loss": self._loss_shown(),
             **self._split_shown(),
             "Seed of the training": str(train.seed),
         }
+
+    def _loss_shown(self) -> str:
+        beta = f", β = {self.loss.beta:g}" if self.loss.kind in ("hedged", "evidence") else ""
+        first = f"; soft-contrastive for the first {self.evidence_from:,} steps" if self.evidence_from else ""
+        return self.loss.kind + beta + first
 
 
 def _default(section: Section, key: str) -> Any:

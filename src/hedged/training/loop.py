@@ -24,6 +24,7 @@ from hedged.training.checkpoint import Checkpoint, optimiser_tensors, restore_op
 from hedged.training.config import Config, TrainConfig
 from hedged.training.journal import Journal, describe
 from hedged.training.run import Run
+from hedged.training.warm_start import as_if_half_match, by_evidence
 
 
 def train(
@@ -55,7 +56,7 @@ def train(
                 raise RunError(f"the checkpoint in {run} is of another model: start again in a new folder") from error
         opened.keep_config(config)
         trainer.run(opened)
-        embedder = trainer.parts.embedder.eval()
+        embedder = trainer.finished()
         embedder.notes = {"steps": trainer.step, "digest": config.digest(), "data": data.source}
         embedder.save(run)
     return embedder
@@ -70,10 +71,15 @@ class Trainer:
     """
 
     def __init__(self, config: Config, parts: Parts) -> None:
-        self.config, self.parts = config, parts
+        self.config = config
         self.step = 0
         self.schedule = PositiveWeight(config.loss.first_positive_weight, config.loss.positive_weight)
-        self.optimiser = _optimiser(nn.ModuleList([parts.embedder, parts.loss]), config.train)
+        self._begin(parts)
+
+    def _begin(self, parts: Parts) -> None:
+        """Begin a stage: training has one, or, by evidence, two."""
+        self.parts, self.begun = parts, self.step
+        self.optimiser = _optimiser(nn.ModuleList([parts.embedder, parts.loss]), self.config.train)
 
     def run(self, run: Run) -> None:
         """Go on to the last step; on Ctrl-C, finish the step, save it and stop.
@@ -94,6 +100,12 @@ class Trainer:
                         f"`{run.resume_command}`"
                     )
 
+    def finished(self) -> Embedder:
+        """The embedder after the last step, ready to use."""
+        if self.config.evidence_from is not None:
+            as_if_half_match(self.parts)
+        return self.parts.embedder.eval()
+
     def _advance(self, journal: Journal, update: Update) -> None:
         loss, z = self.take_step()
         last = self.step == self.config.train.steps
@@ -106,6 +118,8 @@ class Trainer:
 
     def take_step(self) -> tuple[LossParts, Distribution]:
         """One step of Adam on one batch: the loss and the embeddings of the batch, both from before the step."""
+        if self.step == self.config.evidence_from:
+            self._begin(by_evidence(self.config, self.parts))
         embedder, batches, loss_of, generator = self.parts
         embedder.train()
         for group in self.optimiser.param_groups:
@@ -135,9 +149,9 @@ class Trainer:
         )
 
     def learning_rate(self) -> float:
-        """Linear warm-up, then half a cosine down to zero."""
+        """Linear warm-up of each stage, within half a cosine down to zero."""
         train = self.config.train
-        warm = min(1.0, (self.step + 1) / (train.warmup + 1))
+        warm = min(1.0, (self.step - self.begun + 1) / (train.warmup + 1))
         return train.learning_rate * warm * 0.5 * (1 + math.cos(math.pi * self.step / train.steps))
 
     def _of_the_loss_alone(self) -> list[tuple[str, nn.Parameter]]:
@@ -168,6 +182,10 @@ class Trainer:
         if not 0 <= checkpoint.step <= self.config.train.steps:
             raise RunError(f"the checkpoint is of step {checkpoint.step}, the run has {self.config.train.steps}")
         self.step = checkpoint.step
+        second = self.config.evidence_from
+        if second is not None and self.step > second:
+            self._begin(by_evidence(self.config, self.parts, blank=True))
+            self.begun = second
         self.parts.embedder.load_state_dict(group("model"))
         saved = group("loss")
         with torch.no_grad():

@@ -23,7 +23,7 @@ SIGN_GAIN = 5.0  # signs of quality vary little beside other features; the netwo
 
 
 class Directions(Protocol):
-    """What a branch starts from: directions in which identities differ, as `hedged.retrofit.plda` finds them."""
+    """What a branch starts from: directions in which identities differ, as `hedged.models.evidence.plda` finds them."""
 
     @property
     def weight(self) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Two-covariance PLDA in closed form: where every hedged head on vectors starts.
+"""Two-covariance PLDA in closed form: where every head of evidence starts.
 
 A vector is x = m + y + ε with an identity y ~ N(0, B) and a view ε ~ N(0, W). Directions v with vᵀWv = 1 and vᵀBv = w
 are independent of each other, and along them x is an observation of z = y/√w ~ N(0, 1) with evidence λ = w.
@@ -59,7 +59,9 @@ def covariances(x: Floats, y: NDArray[np.intp]) -> tuple[Floats, Floats]:
     return between, within
 
 
-def directions(x: Floats, y: NDArray[np.intp], ridge: float, unseen: float = 0.0) -> Directions:
+def directions(
+    x: Floats, y: NDArray[np.intp], ridge: float, unseen: float = 0.0, count: int | None = None
+) -> Directions:
     """All directions that tell identities apart, best first: Bv = wWv.
 
     Args:
@@ -68,6 +70,7 @@ def directions(x: Floats, y: NDArray[np.intp], ridge: float, unseen: float = 0.0
         ridge: how much of the mean variance within is added to all directions of W; the fewer vectors, the more.
         unseen: how much of the mean variance between is added to all directions of B: new identities may differ in
             directions in which those of training do not.
+        count: how many to take, at most F, even if the last ones tell nothing; None: all that tell something.
 
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat(np.arange(200), 5)
@@ -80,5 +83,5 @@ def directions(x: Floats, y: NDArray[np.intp], ridge: float, unseen: float = 0.0
     within = within + (ridge * np.trace(within) / len(within) + 1e-12) * np.eye(len(within))
     between = between + unseen * max(np.trace(between), 0.0) / len(between) * np.eye(len(between))
     evidence, weight = eigh(between, within)
-    kept = max(int((evidence > LEAST_EVIDENCE).sum()), 1)
+    kept = max(int((evidence > LEAST_EVIDENCE).sum()), 1) if count is None else count
     return Directions(weight[:, ::-1][:, :kept], np.maximum(evidence[::-1][:kept], LEAST_EVIDENCE), centre)
