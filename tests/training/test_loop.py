@@ -64,7 +64,7 @@ def test_a_run_leaves_a_model_a_log_and_its_config(tmp_path: Path) -> None:
         ({}, {"likelihood": "expected-log", "pairs": 30}),
         ({"head": "point"}, {"kind": "soft-contrastive"}),
         ({"head": "point"}, {"kind": "contrastive"}),
-        ({"head": "posterior"}, {"kind": "evidence", "as_points": 0.05}),
+        ({"head": "posterior"}, {"kind": "evidence", "warm_share": 0.05}),
     ],
 )
 def test_every_kind_of_model_learns(model: dict[str, object], loss: dict[str, object]) -> None:

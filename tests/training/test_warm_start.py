@@ -14,7 +14,7 @@ from tiny import tiny_config, tiny_data
 from hedged import Embedder, Evidence, Gaussian, PosteriorHead
 from hedged.data import TwoStream
 from hedged.errors import ConfigError
-from hedged.models import PointHead
+from hedged.models import GaussianHead, PointHead
 from hedged.models.evidence.plda import covariances, directions
 from hedged.training import Config, Run, train
 from hedged.training.build import build_parts
@@ -24,7 +24,7 @@ SWITCH = 24  # of 60 steps
 
 
 def evidence_config(**sections: dict[str, object]) -> Config:
-    loss = {"kind": "evidence", "as_points": SWITCH / 60, **sections.pop("loss", {})}
+    loss = {"kind": "evidence", "warm_share": SWITCH / 60, **sections.pop("loss", {})}
     return tiny_config(model={"channels": [2, 4], "hidden": 16, "head": "posterior"}, loss=loss, **sections)
 
 
@@ -38,7 +38,7 @@ def test_the_head_starts_as_two_covariance_plda_of_the_points() -> None:
         points.mean.weight.copy_(torch.eye(3, 5))
         points.mean.bias.copy_(torch.tensor([0.5, -1.0, 0.0]))
     head = PosteriorHead(features=5, dim=3)
-    head.start_from(directions(x, y, ridge=0.0, count=3), points.mean)
+    head.start_from_plda(directions(x, y, ridge=0.0, count=3), points.mean)
     features = torch.zeros(6, 5)
     features[:, :3] = torch.tensor(x[:6]).float() - points.mean.bias.detach()
     with torch.no_grad():
@@ -51,6 +51,21 @@ def test_the_head_starts_as_two_covariance_plda_of_the_points() -> None:
         other = np.block([[total, 0 * between], [0 * between, total]])
         expected = _log_normal(pair, same) - _log_normal(pair, other)
         assert got[k].item() == pytest.approx(expected, abs=1e-3)
+
+
+def test_the_head_starts_from_gaussians_with_a_floor_under_their_variance() -> None:
+    gaussians, head = GaussianHead(5, 3), PosteriorHead(5, 3)
+    torch.nn.init.normal_(gaussians.log_variance.weight, std=0.1)
+    torch.nn.init.constant_(gaussians.log_variance.bias, -2.0)
+    features = torch.randn(400, 5, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        z = gaussians(features)
+        mean, sd = z.mean.mean(0), z.mean.std(0)
+        head.start_from_gaussians(gaussians, mean, sd)
+        got = head(features)
+    evidence = sd**2 / (z.variance + np.exp(-4))
+    assert torch.allclose(1 / got.variance - 1, evidence, rtol=0.05)  # a Gaussian head bounds log-variances softly
+    assert torch.allclose(got.mean / (1 - got.variance), (z.mean - mean) / sd, atol=1e-3)
 
 
 def _log_normal(x: np.ndarray, covariance: np.ndarray) -> float:
@@ -81,12 +96,13 @@ def test_until_evidence_takes_over_a_run_is_that_of_a_point() -> None:
     assert ours.parts.embedder.backbone is network
 
 
-def test_interrupted_in_either_stage_and_resumed_it_ends_with_the_same_weights(tmp_path: Path) -> None:
-    config = evidence_config()
+@pytest.mark.parametrize("start", ["points", "features", "gaussians"])
+def test_interrupted_in_either_stage_and_resumed_it_ends_with_the_same_weights(start: str, tmp_path: Path) -> None:
+    config = evidence_config(loss={"warm_start": start})
     data = tiny_data(config)
     train(config, data, tmp_path / "whole")
     whole = TwoStream.batch
-    for stop in (SWITCH - 1, SWITCH, SWITCH + 1, 40):  # a checkpoint every 7 steps, at 21, 28, 35
+    for stop in (SWITCH - 1, SWITCH, 40):  # a checkpoint every 7 steps, at 21, 28, 35
         run = tmp_path / str(stop)
 
         def stopping(self: TwoStream, step: int, stop: int = stop) -> object:
@@ -122,7 +138,7 @@ def test_the_prior_that_a_run_leaves_is_of_pairs_of_which_half_match(tmp_path: P
     config = evidence_config(loss={"positive_weight": 0.2})
     trained = train(config, tiny_data(config), tmp_path)
     last = load_file(tmp_path / "checkpoint.safetensors")["model/match_model.log_odds"]
-    assert trained.match_model.log_odds.item() == pytest.approx(last.item() + np.log(0.8 / 0.2), abs=1e-5)
+    assert trained.match_model.settings()["log_odds"] == pytest.approx(last.item() + np.log(0.8 / 0.2), abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -140,5 +156,5 @@ def test_head_and_loss_of_evidence_go_together(model: dict[str, object], loss: d
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_both_stages_have_steps(share: float) -> None:
-    with pytest.raises(ConfigError, match=r"loss\.as_points"):
-        evidence_config(loss={"as_points": share})
+    with pytest.raises(ConfigError, match=r"loss\.warm_share"):
+        evidence_config(loss={"warm_share": share})

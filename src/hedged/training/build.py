@@ -84,7 +84,7 @@ def build_loss(config: LossConfig, curve: MatchCurve, generator: torch.Generator
     pairs = _pairs(config, generator)
     if config.kind == "contrastive":
         return ContrastiveLoss(config.margin, config.positive_weight, pairs)
-    if config.kind in ("soft-contrastive", "evidence"):  # evidence takes over later, with `build_evidence_loss`
+    if config.trains_points:
         return SoftContrastiveLoss(curve, config.positive_weight, pairs)
     hedged: Loss = HedgedLoss(
         curve,
@@ -115,12 +115,12 @@ def build_evidence_loss(config: LossConfig, evidence: Evidence, generator: torch
 
 
 def _first_architecture(config: Config) -> Architecture:
-    """The network that training starts with: by evidence, it has points first (`hedged.training.warm_start`)."""
+    """The network that training begins with: by evidence, one with another head (`hedged.training.warm_start`)."""
     architecture = config.architecture
     if config.evidence_from is None:
         return architecture
-    points = architecture.section.model_copy(update={"head": "point"})
-    return architecture.model_copy(update={"section": points})
+    head = "point" if config.loss.trains_points else "gaussian"
+    return architecture.model_copy(update={"section": architecture.section.model_copy(update={"head": head})})
 
 
 def _pairs(config: LossConfig, generator: torch.Generator) -> PairSelection:

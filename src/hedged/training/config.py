@@ -31,8 +31,8 @@ CONFIGS = Path(__file__).parent / "configs"
 # Keys that came later: while they are at their default, a run is the same as before, and so is its digest.
 LATER = (
     ("train", "weight_decay"),
-    ("loss", "as_points"),
-    ("loss", "directions"),
+    ("loss", "warm_start"),
+    ("loss", "warm_share"),
     ("loss", "means"),
     ("loss", "mutual_weight"),
     ("model", "mirrored"),
@@ -46,8 +46,8 @@ class LossConfig(Section):
     """Which loss, and every choice that the paper leaves open; see docs/choices.md."""
 
     kind: Literal["hedged", "evidence", "soft-contrastive", "contrastive"] = "hedged"
-    as_points: Annotated[float, Field(gt=0, lt=1)] = 0.6  # of kind "evidence": of all steps, a share that comes first
-    directions: Literal["points", "features"] = "points"  # ... what PLDA then looks at; features where dim is large
+    warm_start: Literal["points", "features", "gaussians"] = "points"  # of "evidence": what it starts from,
+    warm_share: Annotated[float, Field(gt=0, lt=1)] = 0.6  # and the share of the steps before it does
     likelihood: Literal["marginal", "expected-log"] = "marginal"
     estimator: Literal["closed-form", "monte-carlo"] = "closed-form"
     samples: Positive = 8  # K, wherever samples are drawn
@@ -61,6 +61,11 @@ class LossConfig(Section):
     margin: Annotated[float, Field(gt=0)] = 1.0
     scale: Annotated[float, Field(gt=0)] = 10.0  # a and b to start from
     bias: float = 3.0
+
+    @property
+    def trains_points(self) -> bool:
+        """Whether points are what training begins with, and equation 3 is their loss."""
+        return self.kind == "soft-contrastive" or (self.kind == "evidence" and self.warm_start != "gaussians")
 
 
 class TrainConfig(Section):
@@ -235,7 +240,7 @@ class Config(RunConfig):
     @property
     def evidence_from(self) -> int | None:
         """The number of steps after which embeddings are compared by evidence; None: the match curve compares them."""
-        return max(round(self.loss.as_points * self.train.steps), 1) if self.loss.kind == "evidence" else None
+        return max(round(self.loss.warm_share * self.train.steps), 1) if self.loss.kind == "evidence" else None
 
     @property
     def ndigit(self) -> NDigitConfig:
@@ -262,8 +267,8 @@ class Config(RunConfig):
 
     def _loss_shown(self) -> str:
         beta = f", β = {self.loss.beta:g}" if self.loss.kind in ("hedged", "evidence") else ""
-        first = f"; soft-contrastive for the first {self.evidence_from:,} steps" if self.evidence_from else ""
-        return self.loss.kind + beta + first
+        first = f" after {self.evidence_from:,} steps by the match curve" if self.evidence_from else ""
+        return self.loss.kind + first + beta
 
 
 def _default(section: Section, key: str) -> Any:

@@ -10,7 +10,9 @@ from torch.nn.functional import softplus
 
 from hedged.distributions import Gaussian
 from hedged.models.evidence.head import Directions
-from hedged.models.heads import Head
+from hedged.models.heads import GaussianHead, Head
+
+LOG_NOISE = -4.0  # of the noise that all Gaussians have beside their own variance; training moves it
 
 
 @final
@@ -19,7 +21,8 @@ class PosteriorHead(Head, kind="posterior"):
 
     It is the posterior of an identity z ~ N(0, I) of which m = z + noise of variance 1/λ has been seen, so it is never
     wider than the prior, as `Evidence` needs it. λ₀ is the most that any input tells; e^(Vh + d) is the noise of this
-    one beside the noise of all. From a random start it learns to be silent, λ = 0: see `start_from`.
+    one beside the noise of all. From a random start it learns to be silent, λ = 0: start it from
+    what has been trained, with one of the methods below.
 
     Args:
         features: F, the number of features.
@@ -44,7 +47,7 @@ class PosteriorHead(Head, kind="posterior"):
         return cls(features, dim)
 
     @torch.no_grad()
-    def start_from(self, found: Directions, points: nn.Linear | None = None) -> None:
+    def start_from_plda(self, found: Directions, points: nn.Linear | None = None) -> None:
         """Let the head say of every input what PLDA says, with as much noise of its own as all inputs have.
 
         Args:
@@ -56,6 +59,23 @@ class PosteriorHead(Head, kind="posterior"):
         self.seen.bias.copy_(-onto @ centre if points is None else onto @ (points.bias.double() - centre))
         self.seen.weight.copy_(onto if points is None else onto @ points.weight.double())
         self.log_evidence.copy_((2 * evidence).log())
+
+    @torch.no_grad()
+    def start_from_gaussians(self, head: GaussianHead, mean: Tensor, sd: Tensor) -> None:
+        """Let the head see the means of Gaussians, standardised, with evidence λ = sd²/(σ² + e⁻⁴).
+
+        e⁻⁴ is a noise that all inputs have; without it the Gaussians of a match curve claim too much.
+
+        Args:
+            head: What makes Gaussians of features.
+            mean: Of their means, `(D,)`.
+            sd: The standard deviation of their means, `(D,)`.
+        """
+        self.seen.weight.copy_(head.mean.weight / sd[:, None])
+        self.seen.bias.copy_((head.mean.bias - mean) / sd)
+        self.log_evidence.copy_(2 * sd.log() - LOG_NOISE)
+        self.noise.weight.copy_(head.log_variance.weight)
+        self.noise.bias.copy_(head.log_variance.bias - LOG_NOISE)
 
     def distribution(self, features: Tensor) -> Gaussian:
         log_evidence = self.log_evidence - softplus(self.noise(features))
