@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self, TypeVar, final
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from hedged.errors import ShapeError, ValueRangeError
@@ -169,14 +170,28 @@ class Distribution(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(batch={tuple(self.batch_shape)}, dim={self.dim}, dtype={self.dtype})"
 
-    def to(self, target: torch.dtype | torch.device | str) -> Self:
-        """The same distributions in another dtype or on another device.
+    def to(self, target: torch.dtype | torch.device | str, dtype: torch.dtype | None = None) -> Self:
+        """The same distributions in another dtype, on another device, or both: `z.to("cuda", torch.float16)`.
 
         Args:
             target: The dtype or the device.
+            dtype: The dtype, where `target` is a device; None: as it is.
         """
-        moved = self._map(lambda t: t.to(target))
+        moved = self._map(lambda t: t.to(target) if dtype is None else t.to(target, dtype))  # type: ignore[arg-type]
         return type(self)(*moved.tensors) if moved.dtype != self.dtype else moved  # rounding may break a promise
+
+    def cpu(self) -> Self:
+        """The same distributions in the memory of the CPU."""
+        return self.to("cpu")
+
+    def numpy(self) -> tuple[NDArray[Any], ...]:
+        """The tensors that define the batch as NumPy arrays, without gradients: `mean, variance = z.numpy()`.
+
+        >>> mean, variance = Gaussian(torch.zeros(3, 2), torch.ones(3, 2)).numpy()
+        >>> mean.shape, variance.dtype
+        ((3, 2), dtype('float32'))
+        """
+        return tuple(t.detach().cpu().numpy() for t in self.tensors)
 
     def detach(self) -> Self:
         """The same distributions, cut off from what they were computed from: no gradient flows back."""

@@ -14,6 +14,7 @@ from hedged import ContrastiveLoss, Gaussian, HedgedLoss, MatchCurve, Mixture, P
 from hedged.distributions import Distribution
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.losses import (
+    AllPairs,
     BatchPairs,
     Decoupled,
     ExpectedLog,
@@ -151,13 +152,28 @@ def test_a_far_positive_still_pulls(likelihood: Marginal | ExpectedLog) -> None:
 
 def test_no_item_is_paired_with_itself() -> None:
     """A batch of one image a class has no positive pair, however certain each image is of itself."""
-    with pytest.raises(ValueRangeError, match="no matching pair"):
-        HedgedLoss(MatchCurve())(gaussians(3), torch.tensor([0, 1, 2]))
+    loss, z = HedgedLoss(MatchCurve(), beta=0), gaussians(3)
+    with pytest.warns(UserWarning, match="no matching pair"):
+        parts = loss.parts(z, torch.tensor([0, 1, 2]))
+    assert parts.positive == 0
+    assert parts.total == (1 - loss.positive_weight) * parts.negative > 0
+
+
+@pytest.mark.parametrize("pairs", [AllPairs(), SampledPairs(4)], ids=["all", "sampled"])
+@pytest.mark.parametrize("labels", [[0, 1, 2], [1, 1, 1], [5]], ids=["no match", "one class", "one item"])
+def test_the_odd_batches_of_a_plain_loader_cost_what_their_pairs_cost(labels: list[int], pairs: PairSelection) -> None:
+    """The gradient is finite, and warned of; what is missing costs nothing."""
+    loss = HedgedLoss(MatchCurve(), beta=1e-4, pairs=pairs)
+    mean = torch.randn(len(labels), 2, requires_grad=True)
+    with pytest.warns(UserWarning, match="teaches nothing"):
+        loss(Gaussian(mean, torch.ones(len(labels), 2)), torch.tensor(labels)).backward()
+    assert mean.grad is not None
+    assert torch.isfinite(mean.grad).all()
 
 
 def test_bad_batches_are_refused_in_words() -> None:
     loss = HedgedLoss(MatchCurve())
-    with pytest.raises(ValueRangeError, match="no non-matching pair"):
+    with pytest.warns(UserWarning, match="no non-matching pair"):
         loss(gaussians(3), torch.tensor([1, 1, 1]))
     with pytest.raises(ShapeError, match=r"labels of shape \(5,\)"):
         loss(gaussians(6), LABELS[:5])

@@ -50,9 +50,8 @@ def columns_of(embedder: Embedder, z: Distribution, names: Sequence[str | Path])
 
 def write_columns(out: Path, columns: dict[str, Any]) -> None:
     """Write the file, whole or not at all."""
-    from hedged._files import make_folder, write_atomically
+    from hedged._files import write_atomically
 
-    make_folder(out.parent)
     write = _write_npz if out.suffix == ".npz" else _write_parquet
     write_atomically(out, lambda part: write(part, columns))
 

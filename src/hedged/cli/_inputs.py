@@ -73,7 +73,11 @@ def inputs_of(embedder: Embedder, given: Sequence[Path], once: bool = True) -> I
     if takes_vectors(embedder):
         return read_rows(given, embedder.architecture.shape[0])
     paths = [path for image in given for path in files_of(image)]
-    paths = list(dict.fromkeys(paths)) if once else paths
+    if once:
+        from hedged.data.photos.listing import warn_of_one_file_twice
+
+        paths = list(dict.fromkeys(paths))
+        warn_of_one_file_twice(paths)
     return Inputs([path_text(path) for path in paths], paths=paths)
 
 

@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import re
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist
 LOGGER = logging.getLogger("hedged")
 
 
+WIDTH = 80  # columns of a terminal that says nothing of its own
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")  # characters that tell a terminal what to do
 CONTROL_IN_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # the same without the ends of lines, and tabs
 
@@ -88,18 +90,35 @@ def finite(content: Any) -> Any:
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table: ruled on a terminal, else columns two spaces apart. The first column is words, the others numbers."""
+    """A table: ruled on a terminal, else columns two spaces apart. The first column is words, the others numbers.
+
+    Nothing is cut. Where columns do not fit side by side, the first is on lines of its own, above the others; and where
+    these do not fit either, each cell is.
+    """
     title, header, rows = printable(title), list(map(printable, header)), [list(map(printable, row)) for row in rows]
-    if sys.stdout.isatty():
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    space = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
+    if sys.stdout.isatty() and sum(widths) + 3 * len(widths) <= space:
         _print_ruled(title, header, rows)
         return
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     print(title)
-    for row in (header, *rows):
-        cells = [
-            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        print("  ".join(cells).rstrip())
+    if sum(widths) + 2 * (len(widths) - 1) <= space:
+        for row in (header, *rows):
+            print(_line(row, widths))
+    elif 2 + sum(widths[1:]) + 2 * (len(widths) - 2) <= space:
+        for row in (header, *rows):
+            print("\n".join(filter(None, (row[0], _line(["", *row[1:]], [0, *widths[1:]])))))
+    else:
+        for row in rows:
+            print(row[0])
+            print("\n".join(f"  {name}: {cell}" for name, cell in zip(header[1:], row[1:], strict=True) if cell))
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first, *others = (
+        cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(cells, widths, strict=True))
+    )
+    return "  ".join([first, *others]).rstrip()
 
 
 def _print_ruled(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

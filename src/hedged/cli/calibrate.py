@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hedged._files import make_folder
 from hedged.cli._decisions import print_calibration
 from hedged.cli._output import Json, examples, print_json
 from hedged.cli._pairs import PairsFile, PairsImages
@@ -68,6 +69,8 @@ def calibrate(
         raise ConfigError("--corrupt is for the run's own data and --pairs for others: give one of them")
     aims = _aims(false_match_rate, abstain_rate, costs, base_rate)
     opened = Run(run)
+    if opened.folder.is_dir():
+        make_folder(opened.folder)  # one that cannot be written is refused before the work
     source = _source(opened, pairs, images, corrupt)
     found = find(source.pairs, opened.embedder.fingerprint(), aims)
     path = _save(found, opened, source.words)

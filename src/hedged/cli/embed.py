@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hedged._files import make_folder
 from hedged.cli._columns import check_layout, columns_of, write_columns
 from hedged.cli._inputs import Images, SkipBroken, embedded, inputs_of, refusal, report_skipped, takes_vectors
 from hedged.cli._output import Force, Json, examples, print_json, refuse_overwriting
@@ -37,6 +38,7 @@ def embed(
     """
     check_layout(out)
     refuse_overwriting(out, force)
+    make_folder(out.parent)
     embedder = load_embedder(run)
     from hedged.distributions import concatenate  # after it: loading a model decides how torch is imported
 

@@ -11,6 +11,7 @@ from hedged.cli._inputs import Images, SkipBroken, embedded_sound, inputs_of
 from hedged.cli._output import Json, examples, print_json, print_table
 from hedged.cli._runs import Model, load_embedder
 from hedged.cli._stores import StoreName, Wheres, check_model, filters
+from hedged.errors import ConfigError
 
 if TYPE_CHECKING:
     from hedged.decisions import Decider
@@ -53,8 +54,11 @@ def identify(
 
     The labels in the store are the identities, each with any number of rows. Each identity gets a probability, and so
     does "none of these". If the model was calibrated (`hedged calibrate`), the probabilities are calibrated, and the
-    decision on the best identity is shown: accept, reject or abstain.
+    decision on the best identity is shown: accept, reject or abstain. It is never accepted where "none of these" is
+    more likely.
     """
+    if not 0 < none < 1:  # before the work
+        raise ConfigError(f"--none is the share of inputs that show nobody in the store, in (0, 1), got {none:g}")
     embedder = load_embedder(run)
     from hedged.decisions import load_decider  # after it: loading a model decides how torch is imported
     from hedged.search import Identifier, Identities, open_store
@@ -94,13 +98,21 @@ def _content(image: str, one: Identified, decider: Decider | None) -> dict[str, 
         "uncertainty": one.uncertainty,
         "best": best,
     }
-    return content | ({"decision": decider.answer(one.best[0].logit).verdict.value} if decider else {})
+    return content | ({"decision": _decision(one, decider)} if decider else {})
+
+
+def _decision(one: Identified, decider: Decider) -> str:
+    """What to do about the best identity; where "none of these" is more likely, it is never accepted."""
+    from hedged.decisions import Verdict
+
+    verdict = decider.answer(one.best[0].logit).verdict
+    return (Verdict.ABSTAIN if one.label is None and verdict is Verdict.ACCEPT else verdict).value
 
 
 def _print(image: str, one: Identified, decider: Decider | None) -> None:
     rows = [(each.label, f"{each.probability:.4f}", str(each.images)) for each in one.best]
     rows.append(("none of these", f"{one.none_probability:.4f}", ""))
     rows.sort(key=lambda row: -float(row[1]))
-    decided = f", {decider.answer(one.best[0].logit).verdict.value}" if decider else ""
+    decided = f", {_decision(one, decider)}" if decider else ""
     title = f"{image}: {one.label or 'none of these'} (uncertainty {one.uncertainty:.4f}{decided})"
     print_table(title, ("identity", "probability", "images"), rows)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -13,10 +14,10 @@ import typer
 from hedged._files import path_text
 from hedged.cli._inputs import Images, Inputs, SkipBroken, embedded_sound, inputs_of
 from hedged.cli._metadata import Described, read_metadata
-from hedged.cli._output import Json, examples, print_json, print_table, printable
+from hedged.cli._output import LOGGER, Json, examples, print_json, print_table, printable
 from hedged.cli._runs import Model, load_embedder
 from hedged.cli._stores import StoreName, Wheres, check_model, filters
-from hedged.errors import ConfigError, DataError
+from hedged.errors import ConfigError, DataError, HedgedError, RunError
 
 if TYPE_CHECKING:
     from hedged.models import Embedder
@@ -105,10 +106,11 @@ def build(
 
     The id of a row is the path as given; a vector has the id and the label that its file gives it, or is FILE:ROW.
     A store is one SQLite file, or tables on a PostgreSQL server. Rows reported as done are on disk; if the command is
-    interrupted, continue with `hedged index add`.
+    interrupted, continue with `hedged index add --skip-existing`.
     """
     from hedged.search import Header, Plan, create_store, reserve
 
+    plan = Plan(first_stage.value)
     with reserve(location):  # of two that build one store, the second is refused before it does any work
         embedder = load_embedder(run)
         inputs = inputs_of(embedder, images)
@@ -116,9 +118,11 @@ def build(
         header = Header.of(embedder)
         batches = source.rows(embedder, header.fingerprint)
         first = next(batches)  # before there is a store: what cannot be read leaves no empty one behind
-        with create_store(location, header) as store:
-            done = _write(store.add, chain([first], batches))
-            store.index(Plan(first_stage.value)).keep()
+        with create_store(location, header) as store, _continued_by(store, len(inputs.ids), run, images):
+            store.add(first)
+            store.index(plan).keep()  # known from the start, should this be interrupted
+            done = len(first) + _write(store.add, batches)
+            store.index(plan).keep()
             _report(store, f"stored {done:,} embeddings in {store.name}", {"added": done}, json)
 
 
@@ -138,22 +142,34 @@ def add(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace rows whose ids are already in the store.")
     ] = False,
+    skip_existing: Annotated[
+        bool, typer.Option("--skip-existing", help="Leave out inputs whose ids are already in the store.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Embed images or vectors and add them to a store.
 
-    The id of a row is the path as given; a vector has the id and the label that its file gives it, or is FILE:ROW.
+    The id of a row is the path as given; a vector has the id and the label that its file gives it, or is FILE:ROW. With
+    --skip-existing, what was interrupted is continued, and nothing is embedded twice.
     """
-    from hedged.search import open_store
-
+    if replace and skip_existing:
+        raise ConfigError("--replace and --skip-existing both say what to do about ids that exist: give one of them")
     embedder = load_embedder(run)
+    from hedged.search import open_store  # after it: loading a model decides how torch is imported
+
     inputs = inputs_of(embedder, images)
-    source = Source(inputs, _described(inputs, metadata), folder_labels, skip_broken)
+    described = _described(inputs, metadata)
     with open_store(location) as store:
         check_model(store, embedder)
-        batches = source.rows(embedder, store.header.fingerprint)
-        done = _write(store.upsert if replace else store.add, batches)
-        _report(store, f"added {done:,} embeddings to {store.name}", {"added": done}, json)
+        there = 0
+        if skip_existing:
+            inputs, there = _without_existing(inputs, store)
+        source = Source(inputs, described, folder_labels, skip_broken)
+        with _continued_by(store, len(inputs.ids) + there, run, images):
+            batches = source.rows(embedder, store.header.fingerprint) if inputs.ids else iter(())
+            done = _write(store.upsert if replace else store.add, batches)
+        words = f"added {done:,} embeddings to {store.name}" + (f", {there:,} were there" if there else "")
+        _report(store, words, {"added": done} | ({"existing": there} if skip_existing else {}), json)
 
 
 @app.command(
@@ -177,6 +193,34 @@ def remove(
         missing = len(set(named)) - count
         words = f"removed {count:,} rows of {store.name}" + (f"; {missing:,} ids were not found" if missing else "")
         _report(store, words, {"removed": count, "missing": missing}, json)
+
+
+@app.command(
+    "list",
+    epilog=examples("hedged index list dogs.db", "hedged index list dogs.db --where label=rex --limit 20 --json"),
+)
+def list_rows(
+    location: StoreName,
+    where: Wheres = [],  # noqa: B006 - typer reads it, nobody writes it
+    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Rows to show.")] = 100,
+    json: Json = False,
+) -> None:
+    """List the rows of a store: ids, labels and metadata, in the order they were added."""
+    from hedged.search import open_store
+
+    with open_store(location) as store, store.reading():
+        chosen = filters(where)
+        store.check(chosen)
+        keys = store.keys(chosen).tolist()
+        described = store.describe(keys[:limit])
+        name, rows = store.name, [described[key] for key in keys[:limit]]
+    if json:
+        print_json({"store": name, "rows": len(keys), "listed": [row._asdict() for row in rows]})
+        return
+    shown = [(row.id, row.label or "", ", ".join(f"{k}={v}" for k, v in row.metadata.items())) for row in rows]
+    columns = [i for i in range(3) if i == 0 or any(row[i] for row in shown)]
+    title = f"{len(keys):,} rows of {name}" + (f", the first {len(rows):,}" if len(rows) < len(keys) else "")
+    print_table(title, [("id", "label", "metadata")[i] for i in columns], [[row[i] for i in columns] for row in shown])
 
 
 @app.command("info", epilog=examples("hedged index info dogs.db", "hedged index info dogs.db --check --json"))
@@ -238,10 +282,44 @@ def _cell(value: object) -> str:
 
 def _described(inputs: Inputs, metadata: Path | None) -> dict[str, Described]:
     """What a table says of the inputs."""
-    described = read_metadata(metadata) if metadata else {}
-    if metadata and not described.keys() & set(inputs.ids):
+    if metadata is None:
+        return {}
+    described = read_metadata(metadata)
+    missing = [name for name in inputs.ids if name not in described]
+    unused = len(described) + len(missing) - len(inputs.ids)
+    if len(missing) == len(inputs.ids):
         raise DataError(f"{metadata} names none of these inputs: its ids must be such as {inputs.ids[0]}")
+    if missing:
+        LOGGER.warning(
+            "%s says nothing of %s of %s inputs, such as %s: they are stored without label and metadata of it",
+            *(metadata, f"{len(missing):,}", f"{len(inputs.ids):,}", missing[0]),
+        )
+    if unused:
+        LOGGER.warning("%s has %s rows of inputs that are not given: they are not used", metadata, f"{unused:,}")
     return described
+
+
+def _without_existing(inputs: Inputs, store: Store) -> tuple[Inputs, int]:
+    """The inputs that a store does not have yet, and how many it has."""
+    import torch
+
+    existing = {row.id for row in store.describe(store.keys().tolist()).values()}
+    new = [i for i, name in enumerate(inputs.ids) if name not in existing]
+    return inputs.subset(torch.tensor(new, dtype=torch.int64)), len(inputs.ids) - len(new)
+
+
+@contextmanager
+def _continued_by(store: Store, total: int, run: Path, given: Sequence[Path]) -> Iterator[None]:
+    """If what is done within is interrupted or fails, say how many rows are there and how to continue."""
+    try:
+        yield
+    except (KeyboardInterrupt, HedgedError, OSError) as error:
+        command = shlex.join(["hedged", "index", "add", str(run), store.name, *map(str, given), "--skip-existing"])
+        reason = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
+        raise RunError(
+            f"{reason}\n{store.name} holds {store.count():,} rows now, {total:,} inputs were given: continue with\n"
+            f"  {command}\nand the same options; what is there is not embedded again"
+        ) from error
 
 
 def _write(write: Callable[[Rows], None], batches: Iterable[Rows]) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hedged.cli._decisions import answer_as_json, answer_as_rows
+from hedged.cli._decisions import answer_as_json, answer_as_rows, guess
 from hedged.cli._inputs import read_row, takes_vectors
 from hedged.cli._output import Json, examples, print_json, print_table
 from hedged.cli._runs import Model, load_embedder
@@ -36,7 +36,8 @@ def match(
 
     Prints the probability that they show the same thing, and how far it may be off; and the uncertainty η of each, the
     probability that two samples of its embedding do not match. If the model was calibrated (`hedged calibrate`), also
-    prints the calibrated probability and the decision: accept, reject or abstain.
+    prints the calibrated probability and the decision: accept, reject or abstain. Else it says same, different or
+    unsure, and by what rule.
     """
     embedder = load_embedder(run)
     from hedged.decisions import load_decider  # after it: loading a model decides how torch is imported
@@ -50,8 +51,10 @@ def match(
     else:
         z = embedder.embed([a, b])
     probability = embedder.match(z[:1], z[1:]).item()
-    answer = decider.answer(match_logit(z[:1], z[1:], embedder.match_model).item()) if decider else None
+    log_odds = match_logit(z[:1], z[1:], embedder.match_model).item()
+    answer = decider.answer(log_odds) if decider else None
     eta_a, eta_b = embedder.uncertainty(z).tolist()
+    guessed = guess(run, log_odds, (eta_a, eta_b))
     if json:
         images = [{"path": str(path), "uncertainty": eta} for path, eta in ((a, eta_a), (b, eta_b))]
         content = {
@@ -59,8 +62,7 @@ def match(
             "error_bound": embedder.match_model.error_bound(),
             "images": images,
         }
-        if answer and decider:
-            content |= answer_as_json(answer, decider)
+        content |= answer_as_json(answer, decider) if answer and decider else guessed._asdict()
         print_json(content)
         return
     rows = [
@@ -71,3 +73,5 @@ def match(
         (f"uncertainty of {b}", f"{eta_b:.4f}"),
     ]
     print_table(f"by the model in {run}", ("", "value"), rows)
+    if not answer:
+        print(f"{guessed.answer}: {guessed.rule}")

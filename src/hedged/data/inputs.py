@@ -21,14 +21,16 @@ from hedged.data.features.files import is_feature_file, read_features
 from hedged.errors import DataError, ShapeError, ValueRangeError
 
 Shape = tuple[int, int, int]
+UNNAMED = Path("an image given as bytes")  # what messages call it
 
 
 def image_batches(images: Any, shape: Shape, batch_size: int, resize: int | None = None) -> Iterator[Tensor]:
     """Batches `(b, C, H, W)` of float32 in [0, 1], for a network that takes images of `shape` = (C, H, W).
 
-    `images` is one image or many: a path, a PIL image, an array or tensor `(H, W)`, `(N, H, W)` or `(N, C, H, W)`
-    (arrays also `(N, H, W, C)`), of uint8 in 0…255 or floats in [0, 1], or a list of any of these. With `resize`, files
-    and PIL images may be of any size: the shorter edge is resized to `resize` pixels, then the middle is taken.
+    `images` is one image or many: a path, the bytes of an image file, a PIL image, an array or tensor `(H, W)`,
+    `(N, H, W)` or `(N, C, H, W)` (arrays also `(N, H, W, C)`), of uint8 in 0…255 or floats in [0, 1], or a list of any
+    of these. With `resize`, files and PIL images may be of any size: the shorter edge is resized to `resize` pixels,
+    then the middle is taken.
 
     Args:
         images: one image or many.
@@ -46,7 +48,7 @@ def image_batches(images: Any, shape: Shape, batch_size: int, resize: int | None
         for start in range(0, len(whole), batch_size):
             yield _as_floats(whole[start : start + batch_size])
         return
-    single = isinstance(images, str | Path | Image.Image) or not isinstance(images, Iterable)
+    single = isinstance(images, str | Path | bytes | bytearray | Image.Image) or not isinstance(images, Iterable)
     given = iter([images] if single else images)
     with ThreadPoolExecutor(cores(), thread_name_prefix="hedged-decode") as pool:
         while batch := list(islice(given, batch_size)):
@@ -58,19 +60,22 @@ def image_batches(images: Any, shape: Shape, batch_size: int, resize: int | None
 
 def _load(image: Any, shape: Shape, resize: int | None) -> Tensor:
     """One image as `(1, C, H, W)` of float32."""
-    if isinstance(image, str | Path):
+    if isinstance(image, str | Path | bytes | bytearray):
+        path, content = (UNNAMED, bytes(image)) if isinstance(image, bytes | bytearray) else (Path(image), None)
         if resize is not None:
-            return _as_floats(_middle(read_middle(Path(image), resize), shape))
-        with opened(Path(image)) as file:
+            return _as_floats(_middle(read_middle(path, resize, content), shape))
+        with opened(path, content) as file:
             pixels = _pixels(file, shape)
-        return _as_floats(_as_stack(pixels, shape, name=str(image)))
+        return _as_floats(_as_stack(pixels, shape, name=str(path)))
     if isinstance(image, Image.Image):
         if resize is not None:
             return _as_floats(_middle(middle(image, resize), shape))
         return _as_floats(_as_stack(_pixels(image, shape), shape))
     if isinstance(image, np.ndarray | Tensor):
         return _as_floats(_as_stack(image, shape))
-    raise DataError(f"an image is a path, a PIL image, an array or a tensor, got {type(image).__name__}")
+    raise DataError(
+        f"an image is a path, the bytes of a file, a PIL image, an array or a tensor, got {type(image).__name__}"
+    )
 
 
 def _pixels(image: Image.Image, shape: Shape) -> Pixels:

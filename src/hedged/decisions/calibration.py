@@ -11,6 +11,7 @@ from hedged.decisions.decider import Decider
 from hedged.decisions.pairs import ScoredPairs
 from hedged.decisions.policy import AbstainByRate, Abstention, Outcome, outcome
 from hedged.decisions.thresholds import FalseMatchThreshold, false_match_threshold
+from hedged.errors import ValueRangeError
 
 NEVER = AbstainByRate(0.0)
 
@@ -32,8 +33,11 @@ class Aims:
     base_rate: float = 0.5
 
     def __post_init__(self) -> None:
-        """Refuse a base rate outside (0, 1)."""
+        """Refuse rates outside (0, 1)."""
         base_rate_shift(self.base_rate)
+        rate = self.false_match_rate
+        if rate is not None and not 0 < rate < 1:
+            raise ValueRangeError(f"a target false-match rate lies between 0 and 1, got {rate:g}")
 
 
 AIMS = Aims()

@@ -78,7 +78,7 @@ class Decider:
         """
         return Answer(self.policy.verdict(score), float(self.probability(score)))
 
-    def save(self, folder: Path, report: dict[str, Any] | None = None) -> Path:
+    def save(self, folder: str | Path, report: dict[str, Any] | None = None) -> Path:
         """Write `calibration.json` into a folder.
 
         Args:
@@ -94,8 +94,8 @@ class Decider:
             "accept_from": _finite(self.policy.accept_from),
             "report": report or {},
         }
-        write_json(folder / CALIBRATION, content)
-        return folder / CALIBRATION
+        write_json(Path(folder) / CALIBRATION, content)
+        return Path(folder) / CALIBRATION
 
     @classmethod
     def _of(cls, saved: _Saved) -> Self:

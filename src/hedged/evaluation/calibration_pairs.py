@@ -9,6 +9,8 @@ from typing import final
 
 from hedged.data import Dataset, PairList
 from hedged.decisions import ScoredPairs, identities_of_list
+from hedged.decisions.pairs import LEAST_IDENTITIES
+from hedged.errors import DataError
 from hedged.evaluation.evaluation import Condition, match_scores
 from hedged.evaluation.verification import decide_listed
 from hedged.metrics import balanced_pairs
@@ -70,8 +72,18 @@ def pairs_of_run(config: RunConfig, embedder: Embedder, condition: Condition = "
             name,
             data.inputs,
         )
+    _require_identities(config, name, data)
     pairs = scored_pairs(embedder, data, condition)
     return Source(pairs, f"{condition} {name} {data.inputs} of {data.source}")
+
+
+def _require_identities(config: RunConfig, name: str, data: Dataset) -> None:
+    """Refuse too few identities before they are embedded, with the key of the config to change."""
+    if data.n_classes < LEAST_IDENTITIES:
+        raise DataError(
+            f"{data.n_classes} {name} identities are too few to calibrate on, {LEAST_IDENTITIES} are needed: keep more "
+            f"of them ({config.data.split_settings} now) and train or fit again, or give pairs of others with --pairs"
+        )
 
 
 def pairs_of_list(listed: PairList, embedder: Embedder, name: str) -> Source:

@@ -13,7 +13,7 @@ from hedged.training import Run, build_data, load_config, shipped_config, train
 logger = logging.getLogger("hedged")
 
 
-def run_demo(out: Path, offline: bool = False) -> Results:
+def run_demo(out: str | Path, offline: bool = False) -> Results:
     """Train the demo, evaluate it, and write metrics.json and report.html.
 
     If the folder already holds this demo, it is resumed where it is unfinished, and evaluated again where it is

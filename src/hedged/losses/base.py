@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
@@ -81,6 +82,9 @@ class Loss(nn.Module, ABC):
 class PairLoss(Loss, ABC):
     """w · (mean cost of the matching pairs) + (1 − w) · (mean cost of the others), over pairs of distinct items.
 
+    A batch that lacks one kind of pairs, as the last of a `DataLoader` may, costs what its other pairs cost, and a
+    warning says so once.
+
     Args:
         positive_weight: w, the weight of the matching pairs against the others, in (0, 1).
         pairs: Which pairs of a batch count: `AllPairs()` unless given.
@@ -131,7 +135,7 @@ class PairLoss(Loss, ABC):
     def parts(self, z: Distribution, labels: Tensor) -> LossParts:
         _check_batch(z, labels)
         _, classes, sizes = labels.unique(return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
-        _check_both_kinds(len(z), len(sizes))
+        _warn_of_missing_pairs(len(z), len(sizes))
         positive, negative = self._mean_costs(z, classes, sizes)
         weight, kl = self.penalty(z)
         w = self.positive_weight
@@ -142,14 +146,15 @@ class PairLoss(Loss, ABC):
         if self.pairs.takes_all:
             matching = int((sizes * (sizes - 1)).sum()) // 2
             positive, negative = self.pair_costs(z, classes)
-            return positive / matching, negative / (len(z) * (len(z) - 1) // 2 - matching)
+            others = len(z) * (len(z) - 1) // 2 - matching
+            return positive / max(matching, 1), negative / max(others, 1)
         first, second, match = self.pairs.select(pairs_of(classes), z)
         costs = self.cost(z.take(first), z.take(second), match)
         return _mean_where(match, costs), _mean_where(~match, costs)
 
 
 def _mean_where(mask: Tensor, values: Tensor) -> Tensor:
-    return torch.where(mask, values, 0).sum() / mask.sum()
+    return torch.where(mask, values, 0).sum() / mask.sum().clamp(min=1)
 
 
 def _checked_weight(weight: float) -> float:
@@ -171,10 +176,11 @@ def _check_batch(z: Distribution, labels: Tensor) -> None:
         )
 
 
-def _check_both_kinds(items: int, classes: int) -> None:
+def _warn_of_missing_pairs(items: int, classes: int) -> None:
     for kind, present in (("matching", classes < items), ("non-matching", classes > 1)):
         if not present:
-            raise ValueRangeError(
-                f"this batch of {items} has no {kind} pair, so its loss is undefined: draw at least two images of one "
-                "class and two classes a batch (hedged.data.TwoStream does)"
+            warnings.warn(
+                f"a batch has no {kind} pair and teaches nothing about them: draw at least two items of one class and "
+                "two classes a batch (hedged.data.ClassSampler does)",
+                stacklevel=4,
             )

@@ -38,10 +38,10 @@ from hedged.models.views import OneView, Views
 
 VALUES_PER_BATCH = 2**20  # numbers of the inputs that are embedded at a time: the work on more of them leaves the cache
 
-OneImage: TypeAlias = str | Path | Image.Image | NDArray[Any] | Tensor
+OneImage: TypeAlias = str | Path | bytes | Image.Image | NDArray[Any] | Tensor
 ImageLike: TypeAlias = OneImage | Iterable[OneImage]
-"""What `embed` takes: an image or many, as a path, a PIL image, an array, a tensor, or an iterable of these. A model of
-vectors takes arrays and tensors `(n, F)`, and paths of feature files."""
+"""What `embed` takes: an image or many, as a path, the bytes of a file, a PIL image, an array, a tensor, or an iterable
+of these. A model of vectors takes arrays and tensors `(n, F)`, and paths of feature files."""
 
 
 @final

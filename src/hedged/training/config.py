@@ -293,14 +293,14 @@ def shipped_configs() -> list[str]:
     return sorted(path.stem for path in CONFIGS.glob("*.toml"))
 
 
-def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """The TOML file of a training run.
 
     Args:
         path: The file.
         overrides: Settings that replace its own, each `section.key=value`, as `--set` takes it.
     """
-    content = _read(path)
+    content = _read(Path(path))
     if RETROFIT in content:
         raise ConfigError(
             f"{path} is the config of a head on vectors, which is fitted, not trained: "

@@ -28,7 +28,7 @@ from hedged.training.warm_start import as_if_half_match, by_evidence
 
 
 def train(
-    config: Config, data: Dataset | None, run: Path, resume: bool = False, backbone: nn.Module | None = None
+    config: Config, data: Dataset | None, run: str | Path, resume: bool = False, backbone: nn.Module | None = None
 ) -> Embedder:
     """Train on `data` and leave config, log, checkpoint and model in the folder `run`.
 

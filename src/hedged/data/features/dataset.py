@@ -103,9 +103,9 @@ class Features(NamedDataset):
 
 
 def open_features(
-    path: Path,
-    labels: Path | None = None,
-    corrupt: Path | None = None,
+    path: str | Path,
+    labels: str | Path | None = None,
+    corrupt: str | Path | None = None,
     rule: SplitRule = SplitRule(),  # noqa: B008 (frozen)
 ) -> Splits[Features]:
     """The vectors in a file (see `read_features`), split into parts that share no identity.
@@ -123,7 +123,7 @@ def open_features(
     part = part_of_each(table.labels, table.split, rule)
     vectors = torch.from_numpy(table.vectors)
     middle = vectors[torch.from_numpy(part == "train")].mean(0)
-    twins = None if corrupt is None else torch.from_numpy(_twins(corrupt, table, path))
+    twins = None if corrupt is None else torch.from_numpy(_twins(Path(corrupt), table, Path(path)))
     source = f"vectors in {path}"
     whole = Features(vectors, torch.from_numpy(codes.astype(np.int64)), names.tolist(), source, middle, twins)
     return cut(whole, part, rule)

@@ -38,16 +38,16 @@ class Table(NamedTuple):
     ids: Words | None = None
 
 
-def is_feature_file(path: Path) -> bool:
+def is_feature_file(path: str | Path) -> bool:
     """Whether a path ends as a file of vectors does.
 
     Args:
         path: the path.
     """
-    return path.suffix.lower() in FILE_ENDINGS
+    return Path(path).suffix.lower() in FILE_ENDINGS
 
 
-def read_features(path: Path, labels: Path | None = None) -> Table:
+def read_features(path: str | Path, labels: str | Path | None = None) -> Table:
     """The vectors of a file, with the label, split and id of each row if it has them.
 
     An .npy file holds the vectors alone, `(n, F)` or one `(F,)`; their labels are in a file beside it, an .npy of
@@ -58,6 +58,7 @@ def read_features(path: Path, labels: Path | None = None) -> Table:
         path: the file of vectors.
         labels: the file of their labels, if they are in another.
     """
+    path, labels = Path(path), None if labels is None else Path(labels)
     if not is_feature_file(path):
         raise DataError(f"vectors are read from .npy, .npz or .parquet files, got {path}: convert it")
     columns = _read(path, {".npy": _npy, ".npz": _npz}.get(path.suffix.lower(), _parquet))

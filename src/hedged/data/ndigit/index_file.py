@@ -24,7 +24,7 @@ Array = NDArray[Any]
 ARRAY_NAMES = ("image_ids", "chosen_numbers", "sample_per_number")
 
 
-def read_index(path: Path, digits: Digits) -> NDigit:
+def read_index(path: str | Path, digits: Digits) -> NDigit:
     """The images that an index file names, in its order.
 
     Args:
@@ -32,7 +32,7 @@ def read_index(path: Path, digits: Digits) -> NDigit:
         digits: the part of MNIST, training or test, whose images it counts through.
     """
     try:
-        with path.open("rb") as file:
+        with Path(path).open("rb") as file:
             arrays = np.load(file, allow_pickle=False)
             if isinstance(arrays, np.ndarray):
                 raise DataError("it holds a single array")
@@ -59,13 +59,14 @@ def _checked_index(ids: Array, numbers: Array, samples: Array, digits: Digits) -
     return images
 
 
-def write_index(path: Path, images: NDigit) -> None:
+def write_index(path: str | Path, images: NDigit) -> None:
     """Write the index file of a set whose classes are of one size.
 
     Args:
         path: an .npz file.
         images: the set.
     """
+    path = Path(path)
     if path.suffix != ".npz":
         raise DataError(f"an index file ends in .npz, got {path}: rename it")
     samples = len(images) // images.n_classes

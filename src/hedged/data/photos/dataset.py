@@ -134,13 +134,13 @@ def split_photos(listing: Listing, decoded: Decoded, size: int, rule: SplitRule,
 
 
 def open_photos(
-    path: Path,
+    path: str | Path,
     identity: str = FOLDER,
     size: int = 96,
     cached_size: int = 112,
     rule: SplitRule = SplitRule(),  # noqa: B008 (frozen)
     broken: Broken = "skip",
-    cache: Path | None = None,
+    cache: str | Path | None = None,
 ) -> Splits[Photos]:
     """The photos in a folder or a table (see `list_photos`), decoded once into a cache, and split by identity.
 
@@ -154,6 +154,6 @@ def open_photos(
         cache: the folder of the cache.
     """
     listing = list_photos(path, identity)
-    decoded = decode_all(listing.paths, cached_size, cache)
+    decoded = decode_all(listing.paths, cached_size, None if cache is None else Path(cache))
     report_broken(decoded, broken)
     return split_photos(listing, decoded, size, rule, source=f"photos in {path}")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
+from hedged._files import path_text
 from hedged.data.decode import image_suffixes
 from hedged.data.splits import compile_pattern
 from hedged.data.tables import read_columns
 from hedged.errors import DataError
 
+LOGGER = logging.getLogger("hedged")
 FOLDER = "folder"  # the rule that a photo shows whom its folder is named after
 
 
@@ -34,7 +39,7 @@ class Listing:
         return len(self.paths)
 
 
-def list_photos(path: Path, identity: str = FOLDER) -> Listing:
+def list_photos(path: str | Path, identity: str = FOLDER) -> Listing:
     """The photos of a folder and all below it, or those that a .csv or .parquet file lists (path, label[, split]).
 
     Args:
@@ -42,6 +47,7 @@ def list_photos(path: Path, identity: str = FOLDER) -> Listing:
         identity: in a folder, the identity of a photo: "folder" for the name of the folder it lies in, or a regular
             expression with one group, searched in its path below `path` with / between folders.
     """
+    path = Path(path)
     if path.suffix.lower() in (".csv", ".parquet") and not path.is_dir():
         listing = _from_table(path)
     elif path.is_dir():
@@ -52,17 +58,74 @@ def list_photos(path: Path, identity: str = FOLDER) -> Listing:
         raise DataError(f"there is no {path}: data.path is a folder of images, or a .csv or .parquet file of them")
     if not len(listing):
         raise DataError(f"{path} holds no image: expected files such as .jpg or .png, in a folder for each identity")
+    warn_of_one_file_twice(listing.paths)
     return listing
 
 
 def image_files(folder: Path) -> list[Path]:
     """The images in a folder and in all below it, in order of their paths.
 
+    Links to folders are followed, but for those that lead back to where they are; of folders that cannot be read, a
+    warning says that they were left out.
+
     Args:
         folder: where to look.
     """
-    endings = image_suffixes()
-    return [file for file in sorted(folder.rglob("*")) if file.suffix.lower() in endings and file.is_file()]
+    endings, unreadable = image_suffixes(), list[OSError]()
+    found = [file for file in _files(folder, (), unreadable) if file.suffix.lower() in endings and file.is_file()]
+    if unreadable:
+        first = unreadable[0]
+        LOGGER.warning(
+            "%s cannot be read (%s): what is in there is left out%s",
+            path_text(first.filename),
+            first.strerror,
+            f", and in {len(unreadable) - 1:,} other folders" if len(unreadable) > 1 else "",
+        )
+    return sorted(found)
+
+
+def _files(folder: Path, above: tuple[tuple[int, int], ...], unreadable: list[OSError]) -> Iterator[Path]:
+    """All files below a folder; `above` are the folders on the way to it, as the disk knows them."""
+    try:
+        here = _place(folder)
+        entries = [(Path(entry.path), entry.is_dir()) for entry in os.scandir(folder)]
+    except OSError as error:
+        unreadable.append(error)
+        return
+    if here in above:
+        return
+    for path, is_folder in entries:
+        if is_folder:
+            yield from _files(path, (*above, here), unreadable)
+        else:
+            yield path
+
+
+def _place(path: Path) -> tuple[int, int]:
+    """Where on which disk a file or folder is, whatever the path to it."""
+    status = path.stat()
+    return status.st_dev, status.st_ino
+
+
+def warn_of_one_file_twice(paths: Sequence[Path]) -> None:
+    """Warn if two paths lead to one file, by links or by other spellings: its copies match each other too well.
+
+    Args:
+        paths: of files; those that are not there are passed over.
+    """
+    seen: dict[tuple[int, int], Path] = {}
+    again: list[tuple[Path, Path]] = []
+    for path in paths:
+        with suppress(OSError):
+            first = seen.setdefault(_place(path), path)
+            if first != path:
+                again.append((first, path))
+    if again:
+        LOGGER.warning(
+            "%s and %s are the same file%s: it is taken as two",
+            *map(path_text, again[0]),
+            f", and so are {len(again) - 1:,} other pairs" if len(again) > 1 else "",
+        )
 
 
 def _from_folder(root: Path, rule: str) -> Listing:

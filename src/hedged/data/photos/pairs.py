@@ -54,7 +54,7 @@ class PairList:
         return PairList([self.paths[i] for i in needed], first, second, self.matches[left]), needed
 
 
-def read_pairs(file: Path, images: Path | None = None) -> PairList:
+def read_pairs(file: str | Path, images: str | Path | None = None) -> PairList:
     """The pairs of a .csv or .parquet file with columns pathA, pathB and same, or else of a text file in LFW's format.
 
     In LFW's format a line is "name i j" for photos name/name_000i.jpg and name/name_000j.jpg of one person, or
@@ -64,9 +64,10 @@ def read_pairs(file: Path, images: Path | None = None) -> PairList:
         file: the list.
         images: the folder that paths start at, by default that of the file.
     """
+    file = Path(file)
     if not file.is_file():
         raise DataError(f"there is no list of pairs {file}: check the path")
-    root = file.parent if images is None else images
+    root = file.parent if images is None else Path(images)
     rows = _from_table(file, root) if file.suffix.lower() in TABLES else _from_lfw(file, root)
     if not rows:
         raise DataError(f"{file} lists no pair")

@@ -190,7 +190,10 @@ def refuse_tables(connection: psycopg.Connection[Any], address: Address) -> None
         address: The store.
     """
     if has_tables(connection, address):
-        raise StoreError(f"{address} exists already: add to it with `hedged index add`, or choose another name")
+        raise StoreError(
+            f"{address} exists already: add to it with `hedged index add`, which continues what was interrupted if "
+            "given --skip-existing, or choose another name"
+        )
 
 
 def read_columns(connection: psycopg.Connection[Any], address: Address) -> dict[str, Any]:

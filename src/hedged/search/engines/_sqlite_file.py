@@ -68,7 +68,10 @@ def refuse_existing(path: Path) -> None:
         path: The file.
     """
     if path.exists():
-        raise StoreError(f"{path} exists already: add to it with `hedged index add`, or choose another file")
+        raise StoreError(
+            f"{path} exists already: add to it with `hedged index add`, which continues what was interrupted if given "
+            "--skip-existing, or choose another file"
+        )
 
 
 def owning_file(path: Path) -> AbstractContextManager[None]:
