@@ -21,6 +21,18 @@ COLUMNS = {
     "eta_auroc": "η: AUROC",
     "dir_at_fpir": "DIR",
 }
+ORDERS = {
+    "error_cut": "η",
+    "error_cut_by_norm": "length of the vector",
+    "error_cut_by_neighbour": "distance to the 5th nearest training vector",
+    "error_cut_by_ratio": "ratio of the two nearest distances",
+    "error_cut_by_trace": "trace of Σ",
+    "error_cut_by_poorness": "a classifier of degraded inputs",
+}
+REFUSED_TOP = """## What to refuse
+
+The same scores of `evidence`, and a fifth of the inputs refused in several orders: by how much 1 − best accuracy falls.
+"""
 CLUSTERS = "cluster.json"
 CLUSTER_CONDITIONS = ("clean", "half-degraded")
 CLUSTER_COLUMNS = {
@@ -97,6 +109,17 @@ def table(cells: list[dict[str, Any]], quality: str, columns: dict[str, str] = C
     return lines
 
 
+def refusals(sets: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """By how much refusing a fifth lowers the error, in several orders."""
+    lines = [REFUSED_TOP, "| | " + " | ".join(ORDERS.values()) + " |", "|---" * (len(ORDERS) + 1) + "|"]
+    for name, cells in sets.items():
+        for quality in QUALITIES:
+            found = {c["metric"]: c for c in cells if c["method"] == "evidence" and c["quality"] == quality}
+            cut = [f"{found[metric]['measured']:.0%}" for metric in ORDERS]
+            lines.append(f"| {name}, {quality} | " + " | ".join(cut) + " |")
+    return [*lines, ""]
+
+
 def clusters(cells: list[dict[str, Any]]) -> list[str]:
     """The section of clusters, set by set."""
     lines = [CLUSTERS_TOP]
@@ -159,9 +182,8 @@ def draw(sets: dict[str, list[dict[str, Any]]], path: Path) -> None:
 def main() -> None:
     folder = Path(sys.argv[1])
     lines = [TOP]
-    draw(
-        {name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in SETS}, folder / "worth.png"
-    )
+    sets = {name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in SETS}
+    draw(sets, folder / "worth.png")
     for path in sorted(folder.glob("*.json")):
         cells = json.loads(path.read_text(encoding="utf-8"))
         if path.name == CLUSTERS:
@@ -171,6 +193,7 @@ def main() -> None:
             lines += [*table(cells, quality), ""]
         commands = sorted({cell["command"] for cell in cells})
         lines += ["```", *commands, "```", ""]
+    lines += refusals(sets)
     if (folder / CLUSTERS).exists():
         lines += clusters(json.loads((folder / CLUSTERS).read_text(encoding="utf-8")))
     (folder / "README.md").write_text("\n".join(lines), encoding="utf-8")

@@ -9,6 +9,7 @@
 | folds.py | identities dealt out, so that no head is judged by those it has seen |
 | crossfit.py | training on pairs of identities that the directions have not seen |
 | degrade.py | poorer vectors, where nobody has real ones |
+| decline.py | which way vectors move when inputs get worse |
 | blend.py | branches blended into one head, and log-odds that hold for strangers |
 | calibrate.py | a straight line through log-odds |
 | fitting.py | the steps of a fit, in order |
