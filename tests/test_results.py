@@ -212,3 +212,27 @@ def test_the_tables_of_real_embeddings_are_what_was_measured() -> None:
         dogs, text = " / ".join(quoted(method)[:2]), " / ".join(quoted(method)[2:])
         assert dogs in front
         assert text in front
+
+
+def test_the_recipe_shows_what_evidence_reached_on_digits() -> None:
+    cells = committed("evidence/ndigit.json")
+    page = (ROOT / "docs" / "recipe.md").read_text(encoding="utf-8")
+    rows: dict[str, dict[str, Any]] = {
+        "Average precision, clean": {"metric": "verification_ap", "probe": "clean"},
+        "Average precision, corrupt": {"metric": "verification_ap", "probe": "corrupt"},
+        "5 neighbours (majority), clean gallery": _neighbours("clean", "clean", "majority"),
+        "5 neighbours (majority), corrupt gallery": _neighbours("corrupt", "clean", "majority"),
+        "5 neighbours (plurality), corrupt probe": _neighbours("clean", "corrupt", "plurality"),
+        "τ of η and average precision, clean": {"metric": "ap_correlation", "probe": "clean"},
+        "τ of η and average precision, corrupt": {"metric": "ap_correlation", "probe": "corrupt"},
+    }
+    for name, wanted in rows.items():
+        line = next(line for line in page.splitlines() if line.startswith(f"| {name} |") and line.count("|") == 6)
+        shown = [cell.strip(" *") for cell in line.split("|")[4:6]]
+        digits = 2 if name.startswith("τ") else 3
+        found = [find(cells, warm_start=start, **wanted)["measured"] for start in ("gaussians", "points")]
+        assert shown == [f"{value:.{digits}f}" for value in found], name
+
+
+def _neighbours(gallery: str, probe: str, vote: str) -> dict[str, Any]:
+    return {"metric": "knn_accuracy", "gallery": gallery, "probe": probe, "vote": vote}
