@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cli.commands import Hedged, check_refused, snapshot
+import numpy as np
+from cli.commands import Hedged, Result, check_refused, snapshot
+from vectors import write_vectors
 
 from hedged._locks import owning
 from hedged.errors import RunError
@@ -21,6 +24,23 @@ def test_a_folder_that_another_trains_into(installed: Hedged, tiny: Path, tmp_pa
         before = snapshot(run)
         check_refused(installed("train", tiny, "--out", run), f"{run} is being trained into by {HERE}", "--out")
         assert snapshot(run) == before
+
+
+def test_a_folder_that_another_fits_a_head_into(hedged: Hedged, tmp_path: Path) -> None:
+    run, vectors = tmp_path / "run", write_vectors(tmp_path)
+    run.mkdir()
+
+    def fit() -> Result:
+        return hedged("retrofit", vectors, "--out", run, "--validation-share", 0.4)
+
+    with ThreadPoolExecutor(1) as another, owning(run / ".lock", RunError):
+        before = snapshot(run)
+        refused = another.submit(fit).result()
+        check_refused(refused, f"{run} is being trained into by {HERE}", "--out")
+        assert snapshot(run) == before
+    np.savez(vectors_of_one := tmp_path / "one.npz", features=np.eye(4), labels=["a"] * 4)
+    check_refused(hedged("retrofit", vectors_of_one, "--out", tmp_path / "new"), "identit")
+    assert not (tmp_path / "new").exists()  # nothing is left of what failed
 
 
 def test_a_store_that_another_builds(installed: Hedged, finished_run: Path, images: list[Path], tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ from hedged.search.engines._faiss import IndexFile, file_of, read_index_file, wr
 from hedged.search.index import Kind
 
 ROWS = 60
+# Numbers that PostgreSQL writes in another way than Python: with all their digits, and without the sign of zero.
+LARGE = {"a": 1e23, "b": -1.5e300, "c": [1e22, -0.0, 2.5e-7], "d": {"e": 7e16}, "f": 2**60 + 1, "g": 123456789.0}
 Content = dict[str, tuple[Described, bytes]]
 
 
@@ -222,7 +224,7 @@ def test_an_index_file_that_disagrees_with_the_store(path: Path, stage: Kind) ->
     with SqliteStore(path) as store:
         FaissIndex(store, Plan(stage)).save()
         store.verify()
-        store.upsert(rows("gaussian", 10, seed=2, first=ROWS - 2))
+        store.add(rows("gaussian", 10, seed=2, first=ROWS))
         store.verify()  # behind the store, but of its past
     whole, packed = file.read_bytes(), embeddings("gaussian", ROWS, seed=8).pack().numpy()
     for parts in ({"packed": packed}, {"alive": np.arange(ROWS) != 7}, {"keys": np.arange(ROWS) + 3}):
@@ -299,7 +301,7 @@ def test_damage_on_a_server_is_seen_too(make_postgres: Make, server: str, tmp_pa
     assert isinstance(store, PostgresStore)
     given = rows("gaussian", 20)
     given = replace(
-        given, metadata=[{"n": i, "x": 1.0 * i, "y": 1e20, "z": [0.1, {"w": 2.5}], "o": -0.0} for i in range(20)]
+        given, metadata=[{"n": i, "x": 1.0 * i, "y": 1e20, "z": [0.1, {"w": 2.5}], "o": -0.0, **LARGE} for i in range(20)]
     )
     store.add(given)
     store.verify()

@@ -70,6 +70,23 @@ def test_nothing_is_left_of_rows_that_were_removed(tmp_path: Path, kind: str, di
         assert len(again) == 200 - REMOVED
 
 
+@pytest.mark.parametrize("stage", ["exact", "hnsw"])
+def test_nothing_is_left_of_embeddings_that_were_replaced(tmp_path: Path, stage: Kind) -> None:
+    path, given, new = tmp_path / "a.db", many("gaussian", 150, 24), embeddings("gaussian", 150, 7, 24)
+    with SqliteStore.create(path, header_of("gaussian", 24)) as store:
+        store.add(given)
+        FaissIndex(store, Plan(stage)).save()
+    replaced = list(range(0, 150, 4))
+    ids = [given.ids[i] for i in replaced]
+    with SqliteStore(path) as store:
+        store.upsert(Rows(ids, new[: len(ids)], MODEL, ["of somebody else"] * len(ids)))
+    forgotten = Rows([f"of {one}" for one in ids], given.z[replaced], MODEL)  # their labels, and their embeddings
+    assert left_of(tmp_path, forgotten, list(range(len(ids)))) == []
+    with SqliteStore(path) as store:
+        store.verify()
+        assert store.count() == len(FaissIndex(store)) == 150
+
+
 def test_an_index_that_knew_removed_rows_does_not_write_them_again(tmp_path: Path) -> None:
     path, given = tmp_path / "a.db", many("gaussian", 50, 4)
     with SqliteStore.create(path, header_of("gaussian")) as store, SqliteStore(path) as other:

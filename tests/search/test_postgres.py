@@ -23,6 +23,7 @@ from hedged.search import (
     create_store,
     open_store,
 )
+from hedged.search.engines import _postgres_server
 from hedged.search.engines._postgres_server import Address
 
 pytestmark = pytest.mark.postgres
@@ -133,6 +134,20 @@ def test_a_connection_that_breaks_loses_nothing(make_postgres: Make, server: str
                 fails()
         assert other.count() == 10
         other.verify()
+
+
+def test_a_lock_that_another_holds_is_waited_for_with_a_limit(
+    make_postgres: Make, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(_postgres_server.STATEMENT_LIMITS, "lock_timeout", "100ms")
+    store = make_postgres("gaussian")
+    store.add(rows("gaussian", 3))
+    name = store.name.partition("#")[2]
+    with PostgresStore(f"{server}#{name}") as other, other._connection.transaction():
+        other._connection.execute("LOCK TABLE item")
+        with pytest.raises(StoreError, match=r"gave up \(canceling statement due to lock timeout"):
+            store.add(rows("gaussian", 2, first=3))
+    assert store.count() == 3
 
 
 def test_an_address_is_told_without_its_password() -> None:

@@ -13,6 +13,7 @@ from hedged.errors import DataError
 if TYPE_CHECKING:
     from hedged.data import Features, FeaturesConfig, Splits
     from hedged.retrofit import Report, Retrofit
+    from hedged.training import Run
 
 EXAMPLES = examples(
     "hedged retrofit vectors.npz --out runs/head",
@@ -67,28 +68,33 @@ def retrofit(
     identities are held out from the fit, so that these verbs can measure on new ones; to fit to all, set both shares
     to 0.
     """
-    from hedged._files import make_folder
     from hedged.retrofit import Retrofit
     from hedged.training import RetrofitConfig, Run
 
     run = Run(out)
-    there = [file for file in (run.model_file, run.checkpoint_file, run.config_file) if file.exists()]
-    refuse_overwriting(there[0] if there else None, force)
+    refuse_overwriting(_there(run), force)
     section = _section(vectors, labels, poor, test_share, validation_share, seed)
     parts = section.open()
-    head = _fit(Retrofit(seed=seed, verbose=True), parts.train)
-    parameters = {name: value for name, value in head.get_params().items() if name != "verbose"}
-    config = RetrofitConfig(data=section, retrofit=parameters)
-    head.embedder_.notes |= {"digest": config.digest(), "data": parts.train.source}
-    make_folder(out)
-    run.keep_config(config)
-    head.save(out)
-    run.calibration_file.unlink(missing_ok=True)  # of the head that was here before
+    with run.owned():
+        refuse_overwriting(_there(run), force)  # again: another process may have been at work until now
+        head = _fit(Retrofit(seed=seed, verbose=True), parts.train)
+        parameters = {name: value for name, value in head.get_params().items() if name != "verbose"}
+        config = RetrofitConfig(data=section, retrofit=parameters)
+        head.embedder_.notes |= {"digest": config.digest(), "data": parts.train.source}
+        run.keep_config(config)
+        head.save(out)
+        run.calibration_file.unlink(missing_ok=True)  # of the head that was here before
     kept = {name: part.n_classes for name, part in _kept(parts).items()}
     if json:
         print_json({"out": str(out), "kept": kept, **head.report_.as_dict()})
         return
     _print(head.report_, kept, out)
+
+
+def _there(run: Run) -> Path | None:
+    """A file of a run that is in the folder already."""
+    files = (run.model_file, run.checkpoint_file, run.config_file)
+    return next((file for file in files if file.exists()), None)
 
 
 def _section(

@@ -27,6 +27,7 @@ Measured = TestSet | Literal["sampled", "pets"]
 SAMPLED: Literal["sampled"] = "sampled"
 PETS: Literal["pets"] = "pets"
 MADE = "made.json"
+GIT_SECONDS = 30  # to wait for git
 
 logger = logging.getLogger("hedged")
 
@@ -145,13 +146,13 @@ def _commit() -> str | None:
     try:
         _git("ls-files", "--error-unmatch", Path(__file__).name)  # of this project, not of one that it is installed in
         return _git("describe", "--always", "--dirty")
-    except (OSError, subprocess.CalledProcessError):
+    except (OSError, subprocess.SubprocessError):
         return None
 
 
 def _git(*arguments: str) -> str:
     command = ["git", "-C", str(Path(__file__).parent), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=GIT_SECONDS).stdout.strip()
 
 
 def _test(config: Config, test: TestSet) -> Dataset:

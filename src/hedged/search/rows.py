@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, final
 
@@ -88,8 +89,24 @@ def as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+        value = _whole(value)
+    return json.dumps(_as_handed_back(value), ensure_ascii=False, sort_keys=True)
+
+
+def _as_handed_back(value: Any) -> Any:
+    """A JSON value with its numbers as PostgreSQL hands them back: no exponent in large ones, and one zero."""
+    if isinstance(value, Mapping):
+        return {key: _as_handed_back(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_handed_back(one) for one in value]
+    if not isinstance(value, float):
+        return value
+    return _whole(value) if "e+" in repr(value) else value + 0.0
+
+
+def _whole(value: float) -> int:
+    """A float as the integer that it reads as: 1e23 as a one with 23 zeros, which is not quite its value."""
+    return int(Decimal(repr(value)))
 
 
 @final

@@ -9,14 +9,14 @@
 | metrics.json, metrics-PART.json | by `hedged evaluate` and `hedged demo` |
 | report.html, report-PART.html | by `hedged evaluate --report` and `hedged demo` |
 | calibration.json, reliability.png | by `hedged calibrate`; `hedged.decisions` reads the first |
-| .lock | while a process trains into the folder; says which |
+| .lock | while a process trains into the folder, or fits a head there; says which |
 | retrofit.json, retrofit.safetensors | by `hedged retrofit`; `hedged.retrofit` names and reads them |
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -87,7 +87,7 @@ class Run:
 
     @property
     def lock_file(self) -> Path:
-        """Held by the process that trains into the folder."""
+        """Held by the process that trains, or fits a head, into the folder."""
         return self.folder / ".lock"
 
     def metrics_file(self, part: str = "") -> Path:
@@ -168,9 +168,22 @@ class Run:
         """
         if not self.folder.is_dir():
             self.prepare(config, resume)
-        with owning(self.lock_file, self._is_taken):
-            remove_parts(self.folder)
+        with self.owned():
             yield self.prepare(config, resume)
+
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """The folder, which is made if it is not there, as this process's alone; refused while it is another's."""
+        is_new = not self.folder.exists()
+        make_folder(self.folder)
+        try:
+            with owning(self.lock_file, self._is_taken):
+                remove_parts(self.folder)
+                yield
+        finally:
+            if is_new:
+                with suppress(OSError):  # there is something in it, which is as it should be
+                    self.folder.rmdir()
 
     def _is_taken(self, holder: str) -> RunError:
         return RunError(

@@ -102,6 +102,14 @@ def test_from_packed_files_in_the_cache(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("mirror")
+def test_a_mirror_that_sends_a_little_at_a_time_is_given_up(
+    tmp_path: Path, mirror: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "MAX_SECONDS", -1)
+    with pytest.raises(DataError, match="and not yet all"):
+        load_mnist("test", cache=tmp_path / "cache")
+
+
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_one_changed_byte_is_found_and_left_for_the_user(tmp_path: Path, suffix: str) -> None:
     cache = fill(tmp_path / "cache")

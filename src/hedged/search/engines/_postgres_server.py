@@ -21,7 +21,16 @@ from hedged.search.rows import Header
 if TYPE_CHECKING:
     import psycopg
 
-TIMEOUT_SECONDS = 10  # to wait for a server
+# How long to wait: in seconds for a server that is to answer, or to show that it is still there, and in milliseconds for
+# it to take what it is sent; then for a lock that another holds, and for one statement.
+CONNECTION_LIMITS = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}
+STATEMENT_LIMITS = {"lock_timeout": "30s", "statement_timeout": "10min"}
 DEFAULT_NAME = "hedged"  # of a store whose address has none
 UNREADABLE = (
     "this address of a store cannot be read (it is not shown, for it may hold a password): it reads "
@@ -117,12 +126,14 @@ def connect(address: Address) -> psycopg.Connection[Any]:
     Args:
         address: The store.
     """
-    sql = import_psycopg().sql
+    psycopg = import_psycopg()
+    sql, chosen = psycopg.sql, psycopg.conninfo.conninfo_to_dict(address.conninfo)
+    limits = {name: value for name, value in CONNECTION_LIMITS.items() if name not in chosen}
     with translating_errors(address):
-        connection = import_psycopg().connect(
-            address.conninfo, autocommit=True, connect_timeout=TIMEOUT_SECONDS, application_name=own_name()
-        )
+        connection = psycopg.connect(address.conninfo, autocommit=True, application_name=own_name(), **limits)
         connection.execute(sql.SQL("SET search_path TO {}, public").format(sql.Identifier(address.store)))
+        for name, value in STATEMENT_LIMITS.items():
+            connection.execute("SELECT set_config(%s, %s, false)", (name, value))
     return connection  # type: ignore[no-any-return]
 
 

@@ -181,6 +181,7 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
             plan: Its `links` and `ef_construction` are those of the graph.
         """
         with self._writing():
+            self._set("statement_timeout", "0")  # a graph over millions of rows takes its time
             self._connection.execute(f"DROP INDEX IF EXISTS {GRAPH}")
             options = f"m = {int(plan.links)}, ef_construction = {int(plan.ef_construction)}"
             self._connection.execute(

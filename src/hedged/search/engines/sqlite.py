@@ -208,8 +208,9 @@ class SqliteStore(SqlStore, scheme=""):
         packed = rows.packed()
         columns = ["label", "metadata", "embedding", "changed", *(["checksum"] if self._has_checksums else [])]
         names = ", ".join(columns)
-        with self._writing() as change:
-            sql, given = self._among("item", self._existing(rows, replace))
+        with self._forgetting() as (change, outdated):
+            outdated += self._existing(rows, replace)
+            sql, given = self._among("item", outdated)
             self._all(f"DELETE FROM tag WHERE {sql}", given)
             self._connection.executemany(
                 f"INSERT INTO item (id, {names}) VALUES (?{', ?' * len(columns)}) "
@@ -234,17 +235,28 @@ class SqliteStore(SqlStore, scheme=""):
         Args:
             ids: Their ids; those that no row has are passed over.
         """
+        sql, given = self._among("id", list(ids))
+        with self._forgetting() as (change, outdated):
+            outdated += keys_of(self._all(f"SELECT key FROM item WHERE {sql}", given)).tolist()
+            self._all(f"INSERT INTO removed SELECT key, ? FROM item WHERE {sql}", change, given)
+            self._all(f"DELETE FROM item WHERE {sql}", given)
+        return len(outdated)
+
+    @contextmanager
+    def _forgetting(self) -> Iterator[tuple[int, list[int]]]:
+        """A transaction that may remove or replace rows, of which nothing is left in the files once all is closed.
+
+        Yields the number of the write, and a list for the keys of the rows whose embeddings are to be forgotten.
+        """
         from hedged.search.engines._faiss import forget_rows
 
-        sql, given = self._among("id", list(ids))
+        outdated: list[int] = []
         with self._writing() as change:
-            self._all(f"INSERT INTO removed SELECT key, ? FROM item WHERE {sql}", change, given)
-            count = len(self._all(f"DELETE FROM item WHERE {sql} RETURNING key", given))
-            if count:
+            yield change, outdated
+            if outdated:
                 self._all(f"CREATE TABLE IF NOT EXISTS {TRACES} (key)")
-        if count:
+        if outdated:
             forget_rows(self)
-        return count
 
     def state(self) -> State:
         """The last write."""
