@@ -15,7 +15,10 @@ SOURCE = Path(hedged.__file__).parent
 
 # --8<-- [start:table]
 # What each part may import, beside itself. No part imports one that imports it.
-SMALL = {"_files", "_locks", "_tensors", "_progress", "_parallel", "_compiled", "_section", "_odds", "_startup"}
+SMALL = {
+    "_files", "_home", "_locks", "_loop_cache", "_reading", "_tensors", "_progress", "_parallel", "_compiled",
+    "_section", "_odds", "_precision", "_startup",
+}  # fmt: skip
 EVERYWHERE = {"errors", "distributions"} | SMALL
 MAY_IMPORT: dict[str, set[str]] = {
     "match": set(),
@@ -50,14 +53,18 @@ MAY_IMPORT: dict[str, set[str]] = {
 BELOW: dict[str, set[str]] = {  # among what all may import
     "errors": set(),
     "distributions": {"errors"},
-    "_compiled": set(),
+    "_home": {"errors"},
+    "_loop_cache": set(),
+    "_compiled": {"_home", "_loop_cache"},
     "_parallel": set(),
     "_odds": set(),
+    "_precision": set(),
     "_startup": set(),
     "_section": set(),
     "_locks": {"errors"},
     "_files": {"_locks", "errors"},
-    "_tensors": {"_files"},
+    "_reading": set(),
+    "_tensors": {"_files", "_reading"},
     "_progress": set(),
     "__init__": set(),
 }

@@ -14,6 +14,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from hedged._files import write_atomically
+from hedged._reading import refuse_special
 
 CHECKSUM = "checksum"  # its key among the metadata; files that were written before there was one are read too
 
@@ -46,6 +47,7 @@ def load_tensors(path: Path) -> Saved:
     Args:
         path: The file.
     """
+    refuse_special(path)
     with safe_open(path, framework="pt") as file:
         words = dict(file.metadata() or {})
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
@@ -53,6 +55,17 @@ def load_tensors(path: Path) -> Saved:
     if stated is not None and stated != _checksum(tensors, words):
         raise ValueError("its numbers are not those that were written")
     return Saved(tensors, words)
+
+
+def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shapes of the tensors in a file, by name, without reading them; errors are those of `load_tensors`.
+
+    Args:
+        path: The file.
+    """
+    refuse_special(path)
+    with safe_open(path, framework="pt") as file:
+        return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 (not a dict)
 
 
 def _checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:

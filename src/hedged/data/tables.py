@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from hedged._reading import parse_json, read_lines, refuse_special
 from hedged.errors import DataError, MissingDependencyError
+
+LARGEST_INTEGER = 10**300  # of metadata, which may be any number
 
 
 def read_columns(path: Path) -> dict[str, list[str]]:
@@ -19,7 +21,9 @@ def read_columns(path: Path) -> dict[str, list[str]]:
     """
     if path.suffix.lower() == ".parquet":
         table = read_parquet(path, instead="a .csv file")
-        columns = {name: ["" if v is None else str(v) for v in table[name].to_pylist()] for name in table.column_names}
+        columns = {
+            name: ["" if v is None else str(v) for v in column_values(table, name, path)] for name in table.column_names
+        }
     else:
         header, rows = _read_csv(path)
         columns = {name: [row[i] for row in rows] for i, name in enumerate(header)}
@@ -33,8 +37,9 @@ def read_records(path: Path) -> list[dict[str, Any]]:
         path: the file.
     """
     if path.suffix.lower() == ".parquet":
-        records: list[dict[str, Any]] = read_parquet(path, instead="a .csv file").to_pylist()
-        return records
+        table = read_parquet(path, instead="a .csv file")
+        columns = [column_values(table, name, path) for name in table.column_names]
+        return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
     if path.suffix.lower() == ".jsonl":
         return _read_jsonl(path)
     header, rows = _read_csv(path)
@@ -54,12 +59,37 @@ def read_parquet(path: Path, instead: str, columns: Collection[str] | None = Non
     from pyarrow import parquet
 
     try:
+        refuse_special(path)
         names = [name for name in parquet.read_schema(path).names if columns is None or name in columns]
         return parquet.read_table(path, columns=names)
     except FileNotFoundError as error:
         raise DataError(f"there is no file {path}: check the path") from error
-    except (OSError, pyarrow.ArrowException) as error:
-        raise DataError(f"{path} cannot be read as Parquet ({str(error).splitlines()[0]}): write it again") from error
+    except (OSError, OverflowError, pyarrow.ArrowException) as error:
+        raise _no_parquet(path, error) from error
+
+
+def column_values(table: Any, name: str, path: Path) -> list[Any]:
+    """The values of a column of a `pyarrow.Table`.
+
+    Args:
+        table: the table.
+        name: of the column.
+        path: of the file it was read from, for messages.
+    """
+    import pyarrow
+
+    if table.column_names.count(name) > 1:
+        raise DataError(f"{path} has several columns {name}: leave one")
+    try:
+        values: list[Any] = table[name].to_pylist()
+    except (ValueError, OverflowError, pyarrow.ArrowException) as error:  # damaged text, and dates that Python lacks
+        raise _no_parquet(path, error) from error
+    return values
+
+
+def _no_parquet(path: Path, error: Exception) -> DataError:
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return DataError(f"{path} cannot be read as Parquet ({reason}): write it again")
 
 
 def require_pyarrow(task: str, instead: str) -> None:
@@ -80,9 +110,9 @@ def require_pyarrow(task: str, instead: str) -> None:
 def _read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
     """Header and rows, without blank lines and without blanks around values."""
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            header, *rows = [[value.strip() for value in row] for row in csv.reader(file, strict=True) if row] or [[]]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        lines = csv.reader(read_lines(path, encoding="utf-8-sig"), strict=True)
+        header, *rows = [[value.strip() for value in row] for row in lines if row] or [[]]
+    except (OSError, ValueError, csv.Error) as error:
         raise DataError(f"{path} cannot be read as CSV ({error})") from error
     uneven = [i for i, row in enumerate(rows, 1) if len(row) != len(header)]
     if uneven:
@@ -92,9 +122,8 @@ def _read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
 
 def _read_jsonl(path: Path) -> list[dict[str, Any]]:
     try:
-        with path.open(encoding="utf-8") as file:
-            records = [json.loads(line) for line in filter(str.strip, file)]
-    except (OSError, UnicodeDecodeError, ValueError) as error:
+        records = [parse_json(line, LARGEST_INTEGER) for line in filter(str.strip, read_lines(path))]
+    except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read as JSON lines ({error})") from error
     for number, record in enumerate(records, 1):
         if not isinstance(record, dict):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hedged._files import CALIBRATION, write_json
 from hedged._odds import expit
+from hedged._reading import read_json
 from hedged.decisions.calibrators import Calibrator, base_rate_shift
 from hedged.decisions.policy import Policy, Verdict
 from hedged.errors import HedgedError, RunError
@@ -112,7 +112,7 @@ def load_decider(folder: str | Path, fingerprint: str) -> Decider | None:
     """
     path = Path(folder) / CALIBRATION
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:

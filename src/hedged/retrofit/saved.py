@@ -9,13 +9,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from safetensors import SafetensorError
 
 from hedged._files import make_folder, write_json
+from hedged._reading import read_json
 from hedged._tensors import load_tensors, save_tensors
 from hedged.errors import RunError
 from hedged.models import Embedder
@@ -91,7 +91,7 @@ def _described(folder: Path) -> dict[str, Any]:
     """What `retrofit.json` says, as far as it can be told without the model."""
     path = folder / DESCRIPTION
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
     except FileNotFoundError as error:
         if (folder / MODEL).exists():
             raise RunError(

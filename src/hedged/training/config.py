@@ -18,6 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, final
 from pydantic import Field, SerializeAsAny, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
+from hedged._reading import parse_toml, read_toml
 from hedged._section import KindSection, Positive, Section, Seed
 from hedged.data.config import DataSection
 from hedged.data.ndigit.config import NDigitConfig
@@ -323,12 +324,12 @@ def load_run_config(path: Path) -> RunConfig:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return read_toml(path)
     except FileNotFoundError as error:
         raise ConfigError(f"there is no config {path}: check the path") from error
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
 
@@ -356,9 +357,11 @@ def _apply(content: dict[str, Any], override: str) -> None:
     if not (equals and dot and section and name):
         raise ConfigError(f"an override is section.key=value, such as train.steps=1000, got {override!r}")
     try:
-        value = tomllib.loads(f"value = {text.strip()}")["value"]
+        value = parse_toml(f"value = {text.strip()}")["value"]
     except tomllib.TOMLDecodeError:
         value = text.strip()  # a bare word is a string
+    except ValueError as error:
+        raise ConfigError(f"{key.strip()} cannot be set to a value that is so large: {error}") from error
     target = content.setdefault(section, {})
     if not isinstance(target, dict):
         raise ConfigError(f"{section} is not a section, so {override!r} cannot set a key of it")

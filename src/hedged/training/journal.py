@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from hedged._files import write_text
+from hedged._reading import MAX_TABLE_BYTES, parse_json, read_bytes
 from hedged.distributions import Distribution, Gaussian
 from hedged.errors import RunError
 from hedged.losses import LossParts
@@ -27,7 +28,7 @@ class Journal:
 
     def __init__(self, path: Path, resume_from: int = 0) -> None:
         self.path = path
-        lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines() if self.path.exists() else []
+        lines = _lines(self.path) if self.path.exists() else []
         kept = [line for line in lines if 0 < _step(line) <= resume_from]
         write_text(self.path, "".join(f"{line}\n" for line in kept))
 
@@ -49,8 +50,8 @@ class Journal:
 def _step(line: str) -> int:
     """The step a line of the log is about; 0 for one that a kill has cut, or that is none of ours."""
     try:
-        return int(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
+        return int(parse_json(line)["step"])
+    except (ValueError, KeyError, TypeError, OverflowError):
         return 0
 
 
@@ -61,10 +62,17 @@ def last_step(path: Path) -> int:
         path: The log.
     """
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
+        lines = _lines(path)
+    except RunError:
         return 0
     return max(map(_step, lines[-2:]), default=0)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return read_bytes(path, MAX_TABLE_BYTES).decode(errors="replace").splitlines()
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} is no log of a run ({error}): train into a new folder") from error
 
 
 @torch.no_grad()

@@ -31,7 +31,7 @@ def test_images_come_in_the_order_of_the_file(tmp_path: Path, blank_digits: Digi
         ({"chosen_numbers": np.array([47])}, r"chosen_numbers \(1,\)"),
         ({"chosen_numbers": np.array([47, 8])}, "image 3 should read 8 but its digits are 9"),
         ({"image_ids": IDS + 50}, "numbered 0 to 49"),
-        ({"image_ids": np.array([None, "object"])}, "allow_pickle=False"),
+        ({"image_ids": np.array([None, "object"])}, "it holds Python objects"),
     ],
 )
 def test_what_is_wrong_is_named(

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal, final
 
 from pydantic import Field
 
+from hedged._home import expanded
 from hedged._section import Width
 from hedged.data.config import DataSection
 from hedged.data.dataset import Batches, Dataset, Splits
@@ -50,7 +51,7 @@ class FeaturesConfig(IdentitySplitSection, _FeatureKeys):
     def open(self) -> Splits[Features]:
         """Read the vectors, and split them by identity."""
         path, labels, corrupt = (
-            Path(name).expanduser() if name else None for name in (self.path, self.labels, self.corrupt_path)
+            expanded(name) if name else None for name in (self.path, self.labels, self.corrupt_path)
         )
         parts = open_features(path or Path(), labels, corrupt, self.rule)
         if (size := parts.train.vectors.shape[1]) != self.size:
@@ -73,4 +74,4 @@ class FeaturesConfig(IdentitySplitSection, _FeatureKeys):
 
     def can_validate(self) -> bool:
         """Whether the file is still there."""
-        return Path(self.path).expanduser().exists()
+        return expanded(self.path).exists()

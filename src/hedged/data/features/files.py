@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hedged.data.tables import read_parquet
+from hedged._reading import read_lines
+from hedged.data.arrays import read_npy, read_npz
+from hedged.data.tables import column_values, read_parquet
 from hedged.errors import DataError
 
 Vectors = NDArray[np.float32]
@@ -73,7 +74,7 @@ def _read(path: Path, read: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
         return read(path)
     except FileNotFoundError as error:
         raise DataError(f"there is no file {path}: check the path") from error
-    except (OSError, ValueError, EOFError, BadZipFile, KeyError) as error:
+    except (OSError, ValueError) as error:
         if isinstance(error, DataError):
             raise
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -84,31 +85,33 @@ def _read(path: Path, read: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
 
 
 def _npy(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        return {VECTORS[0]: np.load(file, allow_pickle=False)}
+    return {VECTORS[0]: read_npy(path)}
 
 
 def _npz(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:  # NumPy leaves a file open that it cannot read
-        loaded = np.load(file, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            raise DataError(f"{path} is an .npy file by another name: rename it")
-        with loaded as content:
-            return {name: content[name] for name in content.files if name in KNOWN_COLUMNS}
+    return dict(read_npz(path, KNOWN_COLUMNS))
 
 
 def _parquet(path: Path) -> dict[str, Any]:
     table = read_parquet(path, instead="an .npz file", columns=KNOWN_COLUMNS)
     return {
-        name: _rows_of_lists(table[name], path) if name in VECTORS else table[name].to_pylist()
+        name: _rows_of_lists(table, name, path) if name in VECTORS else column_values(table, name, path)
         for name in table.column_names
     }
 
 
-def _rows_of_lists(column: Any, path: Path) -> NDArray[Any]:
-    """A column of lists as `(n, F)`."""
+def _rows_of_lists(table: Any, name: str, path: Path) -> NDArray[Any]:
+    """A column of lists of numbers as `(n, F)`."""
     import pyarrow.compute as pc  # type: ignore[import-untyped]
+    from pyarrow import types
 
+    if table.column_names.count(name) > 1:
+        raise DataError(f"{path} has several columns {name}: leave one")
+    column = table[name]
+    kind = column.type
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    if not is_list or not (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)):
+        raise DataError(f"{path}: the column {name} is of type {kind}: write a list of numbers in each row")
     lengths = set(pc.list_value_length(column).unique().to_pylist()) if len(column) else set()
     if column.null_count or len(lengths) > 1:
         raise DataError(f"{path}: the lists of the column features differ in length or are missing: each row needs one")
@@ -119,7 +122,7 @@ def _rows_of_lists(column: Any, path: Path) -> NDArray[Any]:
 def _label_file(path: Path) -> dict[str, Any]:
     if path.suffix.lower() == ".npy":
         return {"labels": _npy(path)[VECTORS[0]]}
-    return {"labels": [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]}
+    return {"labels": [line.strip() for line in read_lines(path)]}
 
 
 def _find(columns: Mapping[str, Any], names: tuple[str, ...]) -> Any:
@@ -150,14 +153,22 @@ def _words(values: Any, rows: int, path: Path, what: str) -> Words | None:
     """One word a row; numbers are words too."""
     if values is None:
         return None
-    if any(value is None for value in values):
+    if isinstance(values, list) and any(value is None for value in values):
         raise DataError(f"{path}: some {what} are missing: each row needs one")
-    words = np.asarray(values)
-    if words.dtype.kind == "f" and (words == np.round(words)).all():
+    try:
+        words = np.asarray(values)
+    except ValueError as error:  # lists of different lengths
+        raise DataError(f"{path}: {what} are lists, not numbers or words: give one of them for each row") from error
+    if words.dtype.kind == "f" and (np.isfinite(words) & (words == np.round(words)) & (abs(words) < 2**53)).all():
         words = words.astype(np.int64)
     if words.ndim != 1 or words.dtype.kind not in "iuUSb" or len(words) != rows:
         raise DataError(
             f"{path}: {what} are numbers or words, one for each of {rows:,} rows, got {words.dtype} of shape "
             f"{words.shape}"
         )
-    return words.astype(np.str_)
+    try:
+        text = np.char.decode(words, "utf-8") if words.dtype.kind == "S" else words.astype(np.str_)
+        "".join(text.tolist()).encode()  # NumPy keeps any number as a character
+    except ValueError as error:
+        raise DataError(f"{path}: some {what} are no text ({error}): write them as words in UTF-8") from error
+    return text

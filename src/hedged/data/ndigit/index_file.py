@@ -5,8 +5,6 @@ A file holds `image_ids` (classes, samples, N), the `chosen_numbers` (classes,) 
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from hedged._files import make_folder, write_atomically
+from hedged.data.arrays import read_npz
 from hedged.data.ndigit.dataset import NDigit
 from hedged.data.ndigit.mnist import Digits
 from hedged.errors import DataError
@@ -32,13 +31,13 @@ def read_index(path: str | Path, digits: Digits) -> NDigit:
         digits: the part of MNIST, training or test, whose images it counts through.
     """
     try:
-        with Path(path).open("rb") as file:
-            arrays = np.load(file, allow_pickle=False)
-            if isinstance(arrays, np.ndarray):
-                raise DataError("it holds a single array")
-            ids, numbers, samples = (arrays[name] for name in ARRAY_NAMES)
+        arrays = read_npz(Path(path), ARRAY_NAMES)
+        missing = [name for name in ARRAY_NAMES if name not in arrays]
+        if missing:
+            raise DataError(f"it has no array {missing[0]}")
+        ids, numbers, samples = (arrays[name] for name in ARRAY_NAMES)
         return _checked_index(ids, numbers, samples, digits)
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, ValueError) as error:
         raise DataError(f"{path} is no index file of n-digit-mnist for these digits: {error}") from error
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import math
 import os
@@ -20,6 +19,7 @@ import numpy as np
 from hedged._files import make_folder, write_atomically, write_json
 from hedged._parallel import cores
 from hedged._progress import progress
+from hedged._reading import read_json
 from hedged.data.cache import cache_folder
 from hedged.data.config import Broken
 from hedged.data.decode import Pixels, file_bytes, read_middle
@@ -28,6 +28,7 @@ from hedged.errors import DataError, RunError
 FORMAT = 1  # of the pixels: raise it whenever the same file would be decoded to others
 PHOTOS_PER_TASK = 16  # photos that a thread takes at a time
 PIXELS, FILES = "pixels.npy", "files.json"
+MAX_FILES_BYTES = 2**28  # of the list of broken files, which may be all of a million
 MAX_NAMED = 100  # broken files that are named one by one
 
 logger = logging.getLogger("hedged")
@@ -82,7 +83,7 @@ def _files(folder: Path) -> dict[str, Any] | None:
     """What was kept of the files, if their pixels are there and whole."""
     if not (folder / PIXELS).exists() or not (folder / FILES).exists():
         return None
-    files: dict[str, Any] = json.loads((folder / FILES).read_text(encoding="utf-8"))
+    files: dict[str, Any] = read_json(folder / FILES, MAX_FILES_BYTES)
     return files
 
 

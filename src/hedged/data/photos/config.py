@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal, Self, final
 
 from pydantic import Field, model_validator
 
+from hedged._home import expanded
 from hedged._section import Chance, Width
 from hedged.data.config import Broken, DataSection, checked
 from hedged.data.dataset import Batches, Dataset, Splits
@@ -71,7 +71,7 @@ class ImagesConfig(IdentitySplitSection, _ImageKeys):
 
     def open(self) -> Splits[Photos]:
         """Decode the images, if they are not in the cache, and split them by identity."""
-        path = Path(self.path).expanduser()
+        path = expanded(self.path)
         return open_photos(path, self.identity, self.size, self.cached_size, self.rule, self.broken)
 
     def batches(self, train: Dataset, plan: BatchPlan) -> Batches:
@@ -91,7 +91,7 @@ class ImagesConfig(IdentitySplitSection, _ImageKeys):
 
     def can_validate(self) -> bool:
         """Whether the images are still there."""
-        return Path(self.path).expanduser().exists()
+        return expanded(self.path).exists()
 
     @property
     def on_broken_file(self) -> Broken:

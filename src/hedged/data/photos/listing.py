@@ -132,7 +132,7 @@ def _from_folder(root: Path, rule: str) -> Listing:
     paths = image_files(root)
     names = [file.relative_to(root) for file in paths]
     if rule == FOLDER:
-        return Listing(paths, [name.parent.as_posix() for name in names])
+        return Listing(paths, [path_text(name.parent.as_posix()) for name in names])
     pattern = compile_pattern("data.identity", rule, groups=1)
     found = [pattern.search(name.as_posix()) for name in names]
     missed = [name for name, match in zip(names, found, strict=True) if match is None or match[1] is None]
@@ -141,7 +141,7 @@ def _from_folder(root: Path, rule: str) -> Listing:
             f"data.identity = {rule!r} is found in {len(names) - len(missed):,} of {len(names):,} file names, not in "
             f"{missed[0].as_posix()}: correct the regular expression, or move such files away"
         )
-    return Listing(paths, [match[1] for match in found if match is not None])
+    return Listing(paths, [path_text(match[1]) for match in found if match is not None])
 
 
 def _from_table(path: Path) -> Listing:

@@ -10,11 +10,13 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from hedged._reading import read_lines
 from hedged.data.tables import read_columns
 from hedged.errors import DataError
 
 TABLES = (".csv", ".parquet")
 YES, NO = ("1", "true", "yes", "same"), ("0", "false", "no", "different")
+MAX_DIGITS = 9  # of the number of a photo
 SUFFIX = ".jpg"  # of LFW's photos
 
 
@@ -92,19 +94,23 @@ def _from_table(file: Path, root: Path) -> list[_Row]:
 
 def _from_lfw(file: Path, root: Path) -> list[_Row]:
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = [line.rstrip("\r\n") for line in read_lines(file)]
+    except (OSError, ValueError) as error:
         raise DataError(f"{file} cannot be read as a list of pairs ({error})") from error
     rows = []
     for number, line in enumerate(lines, 1):
         fields = [field.strip() for field in line.split("\t")] if "\t" in line else line.split()
         if not line.strip() or (number == 1 and all(field.isdecimal() for field in fields) and len(fields) < 3):
             continue  # the head says how many folds and pairs there are
-        if len(fields) not in (3, 4) or not (fields[1].isdecimal() and fields[-1].isdecimal()):
-            raise DataError(f'{file}, line {number}: expected "name i j" or "name i other j", got {line!r}')
+        if len(fields) not in (3, 4) or not (_is_number(fields[1]) and _is_number(fields[-1])):
+            raise DataError(f'{file}, line {number}: expected "name i j" or "name i other j", got {line[:200]!r}')
         other = fields[0] if len(fields) == 3 else fields[2]
         rows.append(_Row(_photo(root, fields[0], fields[1]), _photo(root, other, fields[-1]), len(fields) == 3))
     return rows
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) <= MAX_DIGITS
 
 
 def _photo(root: Path, name: str, number: str) -> Path:
