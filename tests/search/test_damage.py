@@ -301,7 +301,8 @@ def test_damage_on_a_server_is_seen_too(make_postgres: Make, server: str, tmp_pa
     assert isinstance(store, PostgresStore)
     given = rows("gaussian", 20)
     given = replace(
-        given, metadata=[{"n": i, "x": 1.0 * i, "y": 1e20, "z": [0.1, {"w": 2.5}], "o": -0.0, **LARGE} for i in range(20)]
+        given,
+        metadata=[{"n": i, "x": 1.0 * i, "y": 1e20, "z": [0.1, {"w": 2.5}], "o": -0.0, **LARGE} for i in range(20)],
     )
     store.add(given)
     store.verify()

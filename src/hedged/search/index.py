@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 CANDIDATES = 1000  # of the first stage: recall@10 of 0.993 in a million (docs/search.md)
 CANDIDATES_PER_MATCH = 10  # of those asked for, if that is more
 EF_SEARCH = 200  # how far a search in a graph looks around by default
+MAX_LINKS = 1024  # of a vector in a graph: it has as many neighbours, and they take memory
+MAX_EF = 2**31 - 1  # what the engines can count to
 
 Kind = Literal["exact", "hnsw", "ivf"]
 Means = NDArray[np.float32]
@@ -54,9 +56,10 @@ class Plan:
     def __post_init__(self) -> None:
         if self.kind not in ("exact", "hnsw", "ivf"):
             raise ConfigError(f"there is no first stage {self.kind!r}: choose exact, hnsw or ivf")
-        for name in ("links", "ef_construction", "lists_searched"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name, most in (("links", MAX_LINKS), ("ef_construction", MAX_EF), ("lists_searched", MAX_EF)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or not 1 <= value <= most:
+                raise ConfigError(f"{name} must be at least 1 and at most {most:,}, got {value}")
 
 
 @final
@@ -133,7 +136,7 @@ class Index(ABC):
         import torch
 
         self._check(probes, k, candidates)
-        count = max(candidates or max(CANDIDATES, CANDIDATES_PER_MATCH * k), k)
+        count = min(max(candidates or max(CANDIDATES, CANDIDATES_PER_MATCH * k), k), MAX_EF)  # more is all there are
         with torch.no_grad(), self.store.reading():
             self.store.check(where)
             means = probes.parts()[0].to(torch.float32).numpy()
@@ -208,7 +211,7 @@ class ScanIndex(Index):
 
 
 def checked_ef_search(ef_search: int | None) -> int:
-    """How far a search in a graph looks around: what was asked for, if it is at least 1, or the default.
+    """How far a search in a graph looks around: what was asked for, if an engine can do it, or the default.
 
     Args:
         ef_search: What was asked for; None: the default.
@@ -216,8 +219,8 @@ def checked_ef_search(ef_search: int | None) -> int:
     >>> checked_ef_search(None), checked_ef_search(400)
     (200, 400)
     """
-    if ef_search is not None and ef_search < 1:
-        raise ValueRangeError(f"ef_search must be at least 1, got {ef_search}")
+    if ef_search is not None and not 1 <= ef_search <= MAX_EF:
+        raise ValueRangeError(f"ef_search must be at least 1 and at most {MAX_EF:,}, got {ef_search}")
     return EF_SEARCH if ef_search is None else ef_search
 
 

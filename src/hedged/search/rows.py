@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, final
 import numpy as np
 from numpy.typing import NDArray
 
+from hedged._reading import parse_json
 from hedged.errors import ConfigError, DataError, ShapeError
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 OWN_KEYS = ("id", "label")  # a filter on them means the row's own, so metadata cannot use them
 MAX_BYTES = 2000  # of an id, a label or a key of metadata: what every database can look up
+MAX_WIDTH = 2**28  # numbers of an embedding: more cannot be
+LARGEST_INTEGER = 10**300  # of metadata: every number there is one in double precision too
 FLOAT = np.dtype("<f4")  # of packed embeddings, whatever the machine
 ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
@@ -74,6 +77,8 @@ def parse_where(text: str) -> Where:
     key, equals, value = text.partition("=")
     if not (key and equals):
         raise ConfigError(f"a filter reads key=value, got {text!r}: for example --where breed=beagle")
+    if any("\ud800" <= one <= "\udfff" for one in text):
+        raise ConfigError(f"a filter is text in UTF-8, got {text!r}: no row can have that")
     return Where(key, value)
 
 
@@ -173,7 +178,20 @@ class Header:
         if "match" not in values:  # the first version knew match curves only, and three kinds of distribution
             values["match"] = {"kind": "curve", "scale": values.pop("scale"), "bias": values.pop("bias")}
             values["width"] = values["dim"] * (1 if values["kind"] == "point" else 2 * values["components"])
-        return cls(**values)
+        return cls(**values).checked()
+
+    def checked(self) -> Header:
+        """The header, if its values can be; a ValueError says which cannot."""
+        for name, kind in (("fingerprint", str), ("kind", str), ("match", Mapping)):
+            if not isinstance(getattr(self, name), kind):
+                raise ValueError(f"its {name} is {getattr(self, name)!r}")
+        for name in ("dim", "components", "width"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_WIDTH:
+                raise ValueError(f"its {name} is {value!r}")
+        if self.components * self.dim > self.width:
+            raise ValueError(f"{self.width} numbers cannot hold {self.components} means in {self.dim} dimensions")
+        return self
 
     def describe(self) -> dict[str, Any]:
         """The header as a store keeps it, ready for JSON."""
@@ -350,9 +368,12 @@ def _check_described(row: Described) -> None:
             f"{wrong[0]!r} cannot be a key of metadata (of {row.id!r}): keys are words without =, other than "
             f"{' and '.join(OWN_KEYS)}; choose another name"
         )
+    if not row.metadata:
+        return
     try:
         text = as_json(row.metadata)
-    except (TypeError, ValueError) as error:
+        parse_json(text, LARGEST_INTEGER)  # what is written can be read again
+    except (TypeError, ValueError, RecursionError) as error:
         raise DataError(
             f"the metadata of {row.id!r} are not JSON ({error}): pass text, numbers, or lists of them"
         ) from error

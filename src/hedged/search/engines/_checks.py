@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hedged.search.rows import FLOAT, Described, Header
+from hedged._reading import parse_json
+from hedged.search.rows import FLOAT, LARGEST_INTEGER, Described, Header
 
 CHECKSUM = struct.Struct(">II")  # of the embedding, and of id, label and metadata
 
@@ -108,8 +109,8 @@ def description_fault(name: Any, label: Any, metadata: Any, stored: Any) -> str:
     if stored is not None and _unpacked(stored)[1] != _of_description(name, label, metadata):
         return "its id, label or metadata are not what was written"
     try:
-        is_whole = isinstance(json.loads(metadata), dict)
-    except (ValueError, RecursionError):
+        is_whole = isinstance(parse_json(metadata, LARGEST_INTEGER), dict)
+    except ValueError:
         is_whole = False
     return "" if is_whole else "its metadata are no JSON"
 
@@ -135,7 +136,7 @@ def described(row: RawRow) -> Described:
     Args:
         row: As the database has it.
     """
-    metadata = json.loads(row.metadata) if isinstance(row.metadata, str) else row.metadata
+    metadata = parse_json(row.metadata, LARGEST_INTEGER) if isinstance(row.metadata, str) else row.metadata
     return Described(row.id, row.label, metadata)
 
 

@@ -25,6 +25,7 @@ from safetensors.numpy import save
 
 from hedged._files import remove_parts, write_atomically
 from hedged._parallel import share
+from hedged._reading import parse_json, refuse_special
 from hedged.errors import HedgedError, MissingDependencyError, RunError, StoreError
 from hedged.search.engines.sqlite import SqliteStore, State
 from hedged.search.index import Candidates, Index, Means, Places, Plan, checked_ef_search
@@ -193,13 +194,17 @@ class FirstStage:
         return content
 
     def fits(self, count: int, dim: int) -> bool:
-        """Whether so many vectors of so many dimensions are in it.
+        """Whether so many vectors of so many dimensions are in it, in an index of the plan's kind.
 
         Args:
             count: M.
             dim: D.
         """
-        return bool(self._index.ntotal == count and self._index.d == dim)
+        faiss = import_faiss()
+        kinds = {"exact": (faiss.IndexFlatL2,), "hnsw": (faiss.IndexHNSWFlat,)}
+        of_plan = isinstance(self._index, kinds.get(self._plan.kind, (faiss.IndexIVFFlat, faiss.IndexFlatL2)))
+        is_ours = of_plan and self._index.metric_type == faiss.METRIC_L2 and self._index.is_trained
+        return bool(is_ours and self._index.ntotal == count and self._index.d == dim)
 
     def add(self, vectors: Means) -> None:
         """Add vectors after all others.
@@ -332,6 +337,7 @@ def read_index_file(path: Path, header: Header) -> IndexFile | None:
 
 
 def _read(path: Path, header: Header) -> IndexFile:
+    refuse_special(path)
     with safe_open(path, framework="numpy") as file:
         metadata = dict(file.metadata() or {})
         if metadata.get("format") not in READABLE:
@@ -340,9 +346,13 @@ def _read(path: Path, header: Header) -> IndexFile:
     stated = metadata.pop("checksum", None)
     if metadata["format"] != READABLE[0] and stated != str(_checksum(tensors, metadata)):
         raise ValueError("it is not what was written")
-    plan, state = Plan(**json.loads(metadata["plan"])), State(*json.loads(metadata["state"]))
+    plan, state = Plan(**parse_json(metadata["plan"])), State(*parse_json(metadata["state"]))
+    if tuple(map(type, state)) != (str, int, str):
+        raise ValueError("it does not say of which moment of the store it is")
     keys, packed, alive = (tensors[name] for name in ("keys", "packed", "alive"))
-    if packed.shape != (len(keys), header.width) or alive.shape != keys.shape:
+    dtypes = tuple(part.dtype for part in (keys, packed, alive))
+    is_whole = keys.ndim == 1 and packed.shape == (len(keys), header.width) and alive.shape == keys.shape
+    if not is_whole or dtypes != (np.int64, np.float32, np.bool_) or len(np.unique(keys)) < len(keys):
         raise ValueError("its parts do not fit together")
     stage = FirstStage.read(plan, tensors["stage"]) if "stage" in tensors else None
     if stage is not None and not stage.fits(len(keys) * header.components, header.dim):
@@ -362,8 +372,9 @@ def forget_rows(store: SqliteStore) -> None:
         if not path.exists():
             return
         try:
+            refuse_special(path)
             with safe_open(path, framework="numpy") as file:
-                plan = Plan(**json.loads((file.metadata() or {})["plan"]))
+                plan = Plan(**parse_json((file.metadata() or {})["plan"]))
         except (OSError, SafetensorError, ValueError, TypeError, KeyError, HedgedError):
             path.unlink()
             return

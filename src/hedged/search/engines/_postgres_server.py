@@ -21,8 +21,8 @@ from hedged.search.rows import Header
 if TYPE_CHECKING:
     import psycopg
 
-# How long to wait: in seconds for a server that is to answer, or to show that it is still there, and in milliseconds for
-# it to take what it is sent; then for a lock that another holds, and for one statement.
+# How long to wait: in seconds for a server to answer, or to show that it is still there, and in milliseconds for it to
+# take what it is sent; then for a lock that another holds, and for one statement.
 CONNECTION_LIMITS = {
     "connect_timeout": 10,
     "keepalives_idle": 10,

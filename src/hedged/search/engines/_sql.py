@@ -7,7 +7,6 @@ The table `item` has one row for each embedding, `tag` one for each value that f
 from __future__ import annotations
 
 import hashlib
-import json
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from hedged._reading import parse_json
 from hedged.errors import DataError, StoreError
 from hedged.search.engines._checks import (
     RawRow,
@@ -296,7 +296,7 @@ def read_header(columns: Mapping[str, Any], name: str) -> Header:
             raise StoreError(f"{name} is damaged (its header is not what was written): {advice}")
     try:
         if "header" in columns:
-            return Header.restore(json.loads(columns["header"]))
+            return Header.restore(parse_json(columns["header"]))
         return Header.restore({key: columns[key] for key in columns if key not in ("uuid", "version")})
     except (ValueError, TypeError, KeyError) as error:
         raise StoreError(f"{name} is damaged (its header cannot be read): {advice}") from error
