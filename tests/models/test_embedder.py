@@ -184,3 +184,35 @@ def test_a_fingerprint_tells_models_apart(embedder: Embedder, tmp_path: Path) ->
     with torch.no_grad():
         embedder.curve.bias.add_(1e-6)
     assert embedder.fingerprint() != mine
+
+
+@pytest.mark.parametrize("name", ["double", "half", "bfloat16"])
+def test_another_precision(name: str) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (4, 28, 56), dtype=np.uint8)
+    single = Embedder.load("hedged:ndigit-2d")
+    z, fingerprint = single.embed(images), single.fingerprint()
+    other = getattr(Embedder.load("hedged:ndigit-2d"), name)()
+    found = other.embed(images)
+    assert found.tensors[0].dtype == (torch.float64 if name == "double" else torch.float32)
+    tolerance = {"double": 1e-4, "half": 0.02, "bfloat16": 0.2}[name]
+    for found_one, wanted in (
+        (other.match(found[:1], found[1:2]), single.match(z[:1], z[1:2])),
+        (other.uncertainty(found), single.uncertainty(z)),
+        (other.match_matrix(found, found), single.match_matrix(z, z)),
+    ):
+        torch.testing.assert_close(found_one.float(), wanted, atol=tolerance, rtol=0)
+    assert (other.fingerprint() == fingerprint) == (name == "double")  # the others round the weights of the network
+
+
+def test_another_default_dtype_changes_no_fingerprint(tmp_path: Path) -> None:
+    fingerprint = Embedder.load("hedged:ndigit-2d").fingerprint()
+    torch.set_default_dtype(torch.float64)
+    try:
+        embedder = Embedder.load("hedged:ndigit-2d")
+        assert embedder.fingerprint() == fingerprint
+        z = embedder.embed(np.zeros((2, 28, 56), np.uint8))
+        assert embedder.match(z, z).shape == (2,)
+        embedder.save(tmp_path)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert Embedder.load(tmp_path).fingerprint() == fingerprint

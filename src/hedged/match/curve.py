@@ -42,6 +42,8 @@ class MatchCurve(MatchModel, kind="curve"):
             raise ValueRangeError(f"the scale a of a match curve must be positive and finite, got {scale}")
         if not math.isfinite(bias):
             raise ValueRangeError(f"the bias b of a match curve must be finite, got {bias}")
+        if not isinstance(estimator, Estimator):
+            raise ValueRangeError(f"the estimator of a match curve is ClosedForm() or MonteCarlo(), got {estimator!r}")
         self.log_scale = nn.Parameter(torch.tensor(math.log(scale)))
         self.bias = nn.Parameter(torch.tensor(float(bias)))
         self.estimator = estimator

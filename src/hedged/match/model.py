@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 
+from hedged._precision import Change, at_least_single
 from hedged.distributions import Distribution
 from hedged.errors import ValueRangeError
 from hedged.match import _pairs
@@ -73,11 +75,22 @@ class MatchModel(nn.Module, ABC):
             described: The kind of the model and its settings.
         """
         kinds = MatchModel._kinds
+        if not isinstance(described, Mapping):
+            raise ValueRangeError(f"a match model is described by its kind and its settings, got {described!r}")
         settings = dict(described)
         kind = settings.pop("kind", None)
-        if kind not in kinds:
+        if not isinstance(kind, str) or kind not in kinds:
             raise ValueRangeError(f"unknown match model {kind!r}, expected one of: {', '.join(sorted(kinds))}")
+        wrong = [
+            name for name, value in settings.items() if isinstance(value, bool) or not isinstance(value, int | float)
+        ]
+        wrong += [name for name in settings if name not in signature(kinds[kind]).parameters]
+        if wrong:
+            raise ValueRangeError(f"the settings of a match model {kind!r} are numbers that it has, got {wrong[0]!r}")
         return kinds[kind](**settings)
+
+    def _apply(self, fn: Change, recurse: bool = True) -> Self:
+        return super()._apply(at_least_single(fn), recurse)  # type: ignore[no-any-return, no-untyped-call]
 
     def error_bound(self, dtype: torch.dtype | None = None) -> float:
         """How far p may be from the exact integral; 0 where the model is exact.

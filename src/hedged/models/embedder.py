@@ -17,17 +17,19 @@ from torch import Tensor, nn
 
 from hedged.data.inputs import image_batches, vector_batches
 from hedged.distributions import Distribution, concatenate
-from hedged.errors import DataError, ShapeError, ValueRangeError
+from hedged.errors import DataError, RunError, ShapeError, ValueRangeError
 from hedged.match import MatchCurve, Matches, MatchModel, best_matches, match_matrix, match_probability, self_mismatch
 from hedged.models.backbones import Backbone, Wrapped
 from hedged.models.config import Architecture
 from hedged.models.heads import Head
 from hedged.models.saved import (
+    DESCRIPTION,
     FIRST_KIND,
     FIRST_NAME,
     MATCH_MODEL,
     WEIGHTS,
     Description,
+    check_shapes,
     model_folder,
     read_description,
     read_weights,
@@ -176,8 +178,8 @@ class Embedder(nn.Module):
             batch_size: how many are taken at a time; None: as many as a processor is quick with.
         """
         self.eval()
-        like = next(self.parameters(), torch.zeros(0))
-        embedded = [self._embed_batch(batch.to(like.device)) for batch in self._batches(images, batch_size)]
+        like = next(self.parameters(), torch.zeros(0))  # the first weights, those of the network if it has any
+        embedded = [self._embed_batch(_like(like, batch)) for batch in self._batches(images, batch_size)]
         if not embedded:
             raise DataError("there is no image to embed: pass at least one")
         return concatenate(embedded)
@@ -249,7 +251,8 @@ class Embedder(nn.Module):
     def fingerprint(self) -> str:
         """16 hexadecimal digits that tell this model from any other: a hash of its description and all its weights.
 
-        What was made with a model, embeddings or a calibration, refers to it by them. Notes do not count.
+        What was made with a model, embeddings or a calibration, refers to it by them. Notes do not count, nor does the
+        precision that weights are held in: numbers do, in single precision, and `.half()` rounds them.
         """
         content = hashlib.sha256(_sorted_json(self.architecture.model_dump(mode="json")))
         if self.views != self.architecture.section.views:
@@ -258,8 +261,9 @@ class Embedder(nn.Module):
         if described["kind"] != FIRST_KIND["kind"]:  # all numbers of a curve are weights, which count already
             content.update(_sorted_json(described))
         for name, tensor in sorted(with_first_names(self.state_dict()).items()):
-            content.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            content.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+            values = tensor.detach().cpu().float() if tensor.is_floating_point() else tensor.detach().cpu()
+            content.update(f"{name} {values.dtype} {tuple(values.shape)}".encode())
+            content.update(values.contiguous().numpy().tobytes())
         return content.hexdigest()[:16]
 
     def save(self, folder: str | Path) -> None:
@@ -283,10 +287,24 @@ class Embedder(nn.Module):
         saved = read_description(folder)
         # The weights follow: there is no need to fetch those that training started from.
         blank = saved.architecture.model_copy(update={"section": saved.architecture.section.without_download()})
+        if backbone is None:
+            check_shapes(folder / WEIGHTS, cls._sketch(blank, saved, folder).state_dict())
         embedder = cls._build(blank, 0, saved.match_model, saved.views, backbone)
         embedder._architecture, embedder.notes = saved.architecture, saved.notes
-        embedder.load_state_dict(read_weights(folder / WEIGHTS, embedder.state_dict()))
+        check_shapes(folder / WEIGHTS, embedder.state_dict())
+        embedder.load_state_dict(read_weights(folder / WEIGHTS))
         return embedder.eval()
+
+    @classmethod
+    def _sketch(cls, architecture: Architecture, saved: Description, folder: Path) -> Self:
+        """A model of which only the shapes are there, which takes no memory, however large it claims to be."""
+        try:
+            with torch.device("meta"):
+                return cls._build(architecture, 0, saved.match_model, saved.views, None)
+        except RuntimeError as error:  # sizes that cannot be counted
+            raise RunError(
+                f"{folder / DESCRIPTION} describes a network that cannot be built ({error}): restore the file"
+            ) from error
 
 
 def channels_last(inputs: Tensor) -> Tensor:
@@ -311,6 +329,11 @@ def _as_backbone(network: nn.Module, head: Head, shape: tuple[int, ...] | None) 
             f"this network returns {network.features} features, and its head takes {head.features}: make them equal"
         )
     return network
+
+
+def _like(weights: Tensor, inputs: Tensor) -> Tensor:
+    """Inputs where the weights are, and, if they are floats, of their precision."""
+    return inputs.to(weights) if inputs.is_floating_point() else inputs.to(weights.device)
 
 
 def _tensor_batches(inputs: ImageLike, batch_size: int | None) -> Iterator[Tensor]:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from hedged._precision import Change, at_least_single
 from hedged.distributions import Distribution, Gaussian, Mixture, Point
 from hedged.errors import ConfigError, ShapeError, ValueRangeError
 
@@ -74,7 +75,11 @@ class Head(nn.Module, ABC):
         """
         if features.ndim != 2 or features.shape[1] != self.features:
             raise ShapeError(f"this head takes features of shape (B, {self.features}), got {tuple(features.shape)}")
-        return self.distribution(features)
+        like = next(self.parameters(), features)
+        return self.distribution(features.to(like.dtype))
+
+    def _apply(self, fn: Change, recurse: bool = True) -> Self:
+        return super()._apply(at_least_single(fn), recurse)  # type: ignore[no-any-return, no-untyped-call]
 
     def settings(self) -> dict[str, Any]:
         """The keys of [model] from which `build` makes this head again."""

@@ -6,21 +6,23 @@ curve alone, whose weights were called `curve.*`, and the views that `mirrored` 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 from safetensors import SafetensorError
 from torch import Tensor
 
 from hedged._files import make_folder, write_json
-from hedged._tensors import load_tensors, save_tensors
-from hedged.errors import RunError, ValueRangeError
+from hedged._reading import read_json
+from hedged._tensors import load_tensors, read_shapes, save_tensors
+from hedged.errors import RunError
 from hedged.match import MatchModel
 from hedged.models.config import Architecture
 from hedged.models.views import Views
+
+T = TypeVar("T")
 
 FORMAT = 2
 DESCRIPTION, WEIGHTS = "model.json", "model.safetensors"
@@ -74,7 +76,7 @@ def read_description(folder: Path) -> Description:
     """
     path = folder / DESCRIPTION
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
     except FileNotFoundError as error:
         raise RunError(
             f"{folder} holds no model ({DESCRIPTION} is missing): train one with `hedged train`, or fit one "
@@ -92,38 +94,54 @@ def read_description(folder: Path) -> Description:
         architecture = Architecture.model_validate(content.get("architecture"))
         match_model = MatchModel.restore(FIRST_KIND if version == 1 else content["match_model"])
         views = architecture.section.views if version == 1 else Views.restore(content["views"])
-        return Description(architecture, match_model, views, dict(content.get("notes") or {}))
-    except (ValidationError, ValueRangeError, KeyError, TypeError, ValueError) as error:
+        notes = content.get("notes") or {}
+        if not isinstance(notes, dict):
+            raise ValueError(f"its notes are {notes!r}")
+        return Description(architecture, match_model, views, notes)
+    except (ValidationError, KeyError, ValueError) as error:
         raise RunError(f"{path} describes a model this version of hedged does not have: {error}") from error
 
 
-def read_weights(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def check_shapes(path: Path, expected: Mapping[str, Tensor]) -> None:
+    """Refuse a file whose header says that its weights are those of another model, before memory is taken for either.
+
+    Args:
+        path: of the file of weights.
+        expected: tensors of the shapes that they have to have, such as those of a model on the device "meta".
+    """
+    found = with_current_names(_reading(path, read_shapes))
+    wrong = [n for n in expected.keys() | found.keys() if n not in expected or n not in found]
+    wrong += [n for n in expected.keys() & found.keys() if tuple(expected[n].shape) != found[n]]
+    if wrong:
+        raise RunError(
+            f"{path} holds the weights of another model than {path.parent / DESCRIPTION} describes "
+            f"(they differ in {', '.join(sorted(wrong)[:3])}): restore the files of one run, or train the model again"
+        )
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
     """The weights in a file, by the names they have now.
 
     Args:
-        path: of the file.
-        expected: tensors of the shapes that they have to have.
+        path: of the file, whose shapes were checked.
     """
+    return with_current_names(_reading(path, load_tensors).tensors)
+
+
+def _reading(path: Path, read: Callable[[Path], T]) -> T:
+    """What a reader finds in a file of weights, or why it cannot be read."""
     try:
-        weights = with_current_names(load_tensors(path).tensors)
+        return read(path)
     except FileNotFoundError as error:
         raise RunError(f"{path} is missing: the folder holds a description without weights") from error
     except (OSError, ValueError, SafetensorError) as error:
         raise RunError(
             f"{path} is damaged or truncated ({error}): train the model again or restore the file"
         ) from error
-    wrong = [n for n in expected.keys() | weights.keys() if n not in expected or n not in weights]
-    wrong += [n for n in expected.keys() & weights.keys() if expected[n].shape != weights[n].shape]
-    if wrong:
-        raise RunError(
-            f"{path} holds the weights of another model than {path.parent / DESCRIPTION} describes "
-            f"(they differ in {', '.join(sorted(wrong)[:3])}): restore the files of one run, or train the model again"
-        )
-    return weights
 
 
-def with_current_names(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights under the names they have now: those of the match curve were called `curve.*` once.
+def with_current_names(weights: Mapping[str, T]) -> dict[str, T]:
+    """Weights, or their shapes, under the names they have now: those of the match curve were called `curve.*` once.
 
     Args:
         weights: by name, as they were saved.

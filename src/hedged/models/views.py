@@ -68,7 +68,7 @@ class Views(ABC):
         """
         settings = dict(described)
         kind = settings.pop("kind", None)
-        if kind not in Views.kinds:
+        if not isinstance(kind, str) or kind not in Views.kinds:
             raise ValueRangeError(f"views are one of {', '.join(Views.kinds)}, got {kind!r}")
         return Views.kinds[kind](**settings)
 

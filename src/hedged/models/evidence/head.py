@@ -84,7 +84,7 @@ class EvidenceShape(Section):
     unit: bool
     strangers: Annotated[int, Field(ge=0, le=2**16)] = 0
     sharpness: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
-    branches: Annotated[tuple[BranchShape, ...], Field(strict=False, min_length=1)]
+    branches: Annotated[tuple[BranchShape, ...], Field(strict=False, min_length=1, max_length=64)]
 
     @property
     def latent(self) -> int:
