@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +16,10 @@ from data.photos.album import BROKEN, as_bytes, portrait
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageOps
 
-from hedged.data.decode import image_suffixes, middle, read_middle
+from hedged.data import decode
+from hedged.data.decode import image_suffixes, middle, read_middle, upright
 from hedged.errors import DataError
 
 SIDE = 24
@@ -104,3 +111,80 @@ def test_brightness_of_no_agreed_range_is_refused(tmp_path: Path) -> None:
 def test_suffixes_of_images() -> None:
     assert {".jpg", ".jpeg", ".png", ".webp", ".tif", ".bmp", ".gif"} <= image_suffixes()
     assert not {".eps", ".pdf", ".txt", ".csv"} & image_suffixes()
+
+
+def peak_memory(work: Callable[[], object]) -> int:
+    """How far the memory of this process grew while something was done, at most, in bytes."""
+
+    def peak() -> int:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
+
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+        Path("/proc/self/clear_refs").write_text("5")  # what is there now is the peak
+    except (OSError, AttributeError):
+        pytest.skip("the kernel does not tell the peak of a part")
+    before = peak()
+    work()
+    return peak() - before
+
+
+@pytest.mark.parametrize("mode", ["P", "RGBA", "I;16"])
+def test_a_large_image_takes_two_copies_of_its_pixels_at_most(mode: str, tmp_path: Path) -> None:
+    side, path = 5000, tmp_path / "a.png"
+    image = Image.new(mode, (side, side))
+    if mode == "P":
+        image.info["transparency"] = 0
+    image.save(path)
+    assert path.stat().st_size < 500_000
+    assert peak_memory(lambda: read_middle(path, SIDE)) < 11 * side**2
+
+
+def test_pixels_in_flight_are_limited_over_all_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [(40, 30), (100, 100), (30, 30), (300, 200), (50, 60)] * 6
+    for i, size in enumerate(sizes):
+        Image.new("RGB", size).save(tmp_path / f"{i}.png")
+    monkeypatch.setattr(decode, "_in_flight", decode.Budget(20_000))
+    now: Counter[int] = Counter()
+    most, real = [0], decode.middle
+
+    def watched(image: Image.Image, side: int) -> NDArray[np.uint8]:
+        now[threading.get_ident()] = image.width * image.height
+        most[0] = max(most[0], now.total() if now.total() != 60_000 else 0)  # one that is too large for all is alone
+        time.sleep(0.002)
+        pixels = real(image, side)
+        now[threading.get_ident()] = 0
+        return pixels
+
+    monkeypatch.setattr(decode, "middle", watched)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda i: read_middle(tmp_path / f"{i}.png", SIDE), range(len(sizes))))
+    assert 10_000 < most[0] <= 20_000
+
+
+def test_a_bug_in_the_library_is_no_broken_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gradient().save(tmp_path / "a.png")
+
+    def bug(image: Image.Image, mode: str) -> Image.Image:
+        raise TypeError("a bug")
+
+    monkeypatch.setattr(decode, "upright", bug)
+    with pytest.raises(TypeError, match="a bug"):
+        read_middle(tmp_path / "a.png", SIDE)
+
+
+def test_strips_are_as_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    for image in (gradient().convert("P"), gradient().convert("RGBA"), gradient().convert("CMYK")):
+        image.info["transparency"] = 3 if image.mode == "P" else None
+        whole = np.asarray(upright(image, "RGB"))
+        with monkeypatch.context() as patch:
+            patch.setattr(decode, "STRIP_PIXELS", 500)
+            assert (np.asarray(upright(image, "RGB")) == whole).all()
+
+
+@pytest.mark.parametrize("turn", range(1, 9))
+def test_every_way_to_hold_a_camera(turn: int) -> None:
+    image = gradient()
+    image.getexif()[0x0112] = turn
+    assert (np.asarray(upright(image, "RGB")) == np.asarray(ImageOps.exif_transpose(image))).all()

@@ -16,7 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from hedged._parallel import cores
-from hedged.data.decode import Pixels, middle, opened, read_middle, upright
+from hedged.data.decode import Pixels, file_bytes, middle, opened, read_middle, size_of, upright
 from hedged.data.features.files import is_feature_file, read_features
 from hedged.errors import DataError, ShapeError, ValueRangeError
 
@@ -64,9 +64,7 @@ def _load(image: Any, shape: Shape, resize: int | None) -> Tensor:
         path, content = (UNNAMED, bytes(image)) if isinstance(image, bytes | bytearray) else (Path(image), None)
         if resize is not None:
             return _as_floats(_middle(read_middle(path, resize, content), shape))
-        with opened(path, content) as file:
-            pixels = _pixels(file, shape)
-        return _as_floats(_as_stack(pixels, shape, name=str(path)))
+        return _as_floats(_as_stack(_read_pixels(path, content, shape), shape, name=str(path)))
     if isinstance(image, Image.Image):
         if resize is not None:
             return _as_floats(_middle(middle(image, resize), shape))
@@ -76,6 +74,16 @@ def _load(image: Any, shape: Shape, resize: int | None) -> Tensor:
     raise DataError(
         f"an image is a path, the bytes of a file, a PIL image, an array or a tensor, got {type(image).__name__}"
     )
+
+
+def _read_pixels(path: Path, content: bytes | None, shape: Shape) -> Pixels:
+    """The pixels of an image file, which is decoded only if its size is right."""
+    content = file_bytes(path) if content is None else content
+    size = size_of(path, content)
+    if set(size) != set(shape[1:]):  # either way, for the camera may have been turned
+        raise _wrong_shape(str(path), size[::-1], shape)
+    with opened(path, content) as image:
+        return _pixels(image, shape)
 
 
 def _pixels(image: Image.Image, shape: Shape) -> Pixels:
@@ -100,11 +108,16 @@ def _as_stack(images: np.ndarray[Any, Any] | Tensor, shape: Shape, name: str = "
         elif channels == 1 and len(given) <= 3 and given[-2:] == (height, width):
             stack = stack.unsqueeze(-3)
     if tuple(stack.shape[-3:]) != shape or stack.ndim > 4:
-        raise ShapeError(
-            f"{name} is of shape {given}, this model takes {height}×{width} pixels and {channels} channel(s): "
-            f"resize it first, for example image.resize(({width}, {height}))"
-        )
+        raise _wrong_shape(name, given, shape)
     return stack.reshape(-1, *shape)
+
+
+def _wrong_shape(name: str, given: tuple[int, ...], shape: Shape) -> ShapeError:
+    channels, height, width = shape
+    return ShapeError(
+        f"{name} is of shape {given}, this model takes {height}×{width} pixels and {channels} channel(s): "
+        f"resize it first, for example image.resize(({width}, {height}))"
+    )
 
 
 def _as_floats(stack: Tensor) -> Tensor:
