@@ -21,6 +21,9 @@ from numba import config as numba_config
 from numba import njit
 from numba.core import event
 
+from hedged._home import user_cache
+from hedged._loop_cache import keep_checked
+
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 Liberties = set[str] | bool  # that the compiler may take with arithmetic, by the names that LLVM has for them
 
@@ -41,7 +44,13 @@ def compiled(liberties: Liberties = False) -> Callable[[Loop], Loop]:
         before = numba_config.CACHE_DIR  # type: ignore[attr-defined]
         numba_config.CACHE_DIR = _cache_folder()  # type: ignore[attr-defined]
         try:
-            return njit(cache=bool(_cache_folder()), **options)(loop)
+            if not _cache_folder():
+                return njit(**options)(loop)
+            kept = njit(cache=True, **options)(loop)
+            keep_checked(kept)
+            return kept
+        except RuntimeError:  # numba finds no place that it can write to
+            return njit(**options)(loop)
         finally:
             numba_config.CACHE_DIR = before  # type: ignore[attr-defined]
 
@@ -59,9 +68,8 @@ def _cache_folder() -> str:
     """Where loops are kept: in $NUMBA_CACHE_DIR, else beside the package or in the user's cache; "" if not at all."""
     sources = b"".join(path.read_bytes() for pattern in LOOPS for path in sorted(PACKAGE.glob(pattern)))
     name = f"compiled-{hashlib.sha256(sources).hexdigest()[:16]}"
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    asked = os.environ.get("NUMBA_CACHE_DIR")
-    for folder in [Path(asked)] if asked else [PACKAGE / "__pycache__", Path(home) / "hedged"]:
+    asked, home = os.environ.get("NUMBA_CACHE_DIR"), user_cache()
+    for folder in [Path(asked)] if asked else [PACKAGE / "__pycache__", *([home] if home else [])]:
         folder = folder / name
         try:
             folder.mkdir(parents=True, exist_ok=True)
