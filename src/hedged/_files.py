@@ -90,7 +90,7 @@ def _remove_abandoned(part: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     def write(part: Path) -> None:
-        part.write_text(text, encoding="utf-8")
+        part.write_text(text, encoding="utf-8", errors="backslashreplace")
 
     write_atomically(path, write)
 
@@ -111,12 +111,15 @@ def make_folder(path: Path) -> None:
 
 
 def path_text(path: str | Path) -> str:
-    """A path as text that can be printed and stored: a disk may hold any bytes as a name.
+    r"""A path as text that can be printed and stored: a disk may hold any bytes as a name, and two differ here too.
 
     Args:
         path: The path.
+
+    >>> path_text("a\udcff")
+    'a\\xff'
     """
-    return str(path).encode(errors="replace").decode()
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _force_to_disk(path: Path) -> None:

@@ -5,14 +5,34 @@ from __future__ import annotations
 import gc
 import io
 import os
+import signal
 import sys
-from typing import Annotated
+import threading
+from typing import Annotated, Any
 
-import typer
+EARLY = b"hedged: interrupted before it began\n"
 
-from hedged import __version__
-from hedged.cli._failures import EXIT_CODE, Verbs
-from hedged.cli._output import log_to_stderr
+
+def _interrupted_early(number: int, frame: Any) -> None:
+    """Ctrl-C before there is anything to interrupt: nothing was begun, so nothing has to be ended."""
+    os.write(2, EARLY)
+    os._exit(2)
+
+
+_is_program = threading.current_thread() is threading.main_thread() and (
+    signal.getsignal(signal.SIGINT) is signal.default_int_handler
+)
+if _is_program:  # until all is imported
+    signal.signal(signal.SIGINT, _interrupted_early)
+
+import typer  # noqa: E402
+
+from hedged import __version__  # noqa: E402
+from hedged.cli._failures import EXIT_CODE, Verbs  # noqa: E402
+from hedged.cli._output import complain, log_to_stderr  # noqa: E402
+
+if _is_program:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 app = typer.Typer(
     cls=Verbs,
@@ -50,6 +70,7 @@ def hedged(
 def main() -> None:
     """Run the command line. Exit code 0: done; 2: something was wrong, said in one message on standard error."""
     gc.set_threshold(100_000)  # imports make objects that stay: to search them for garbage is a sixth of the start-up
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # where the terminal has no η, a mark instead of a failure
@@ -58,9 +79,34 @@ def main() -> None:
             app(prog_name="hedged")
         finally:
             gc.freeze()  # and the interpreter, when it ends, would search them once more
+            _flush_errors()
             sys.stdout.flush()
     except OSError as error:  # of standard output itself: full, or nobody reads it any more (`hedged … | head`)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter complains at exit
+        _silence(sys.stdout)
         if not isinstance(error, BrokenPipeError):
-            print(f"hedged: cannot write to standard output: {error.strerror}; send it elsewhere", file=sys.stderr)
+            complain(f"hedged: cannot write to standard output: {error.strerror}; send it elsewhere")
+        _flush_errors()
         sys.exit(EXIT_CODE)
+
+
+def _open_closed_streams() -> None:
+    """Where a shell has closed a stream (`>&-`), open one: else the next file that is opened would take its place.
+
+    What is written to a closed standard output is an error, as it is to a full one; standard error goes nowhere.
+    """
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - as long as the program runs
+
+
+def _flush_errors() -> None:
+    try:
+        sys.stderr.flush()
+    except OSError:
+        _silence(sys.stderr)
+
+
+def _silence(stream: Any) -> None:
+    """Let a stream that cannot be written go nowhere: else the interpreter complains at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

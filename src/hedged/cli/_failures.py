@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import errno
-import sys
 import traceback
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from hedged.cli._output import printable_lines
+from hedged.cli._output import complain, printable_lines
 from hedged.cli._verbs import LazyVerbs
 from hedged.errors import HedgedError
 
@@ -37,9 +36,11 @@ class Verbs(TyperGroup):
             if isinstance(error, RuntimeError) and not isinstance(error, HedgedError) and not _is_of_memory(error):
                 raise  # a bug
             if ctx.params.get("debug"):
-                print(printable_lines(traceback.format_exc()), end="", file=sys.stderr)
-            print(f"hedged: {printable_lines(_words(error))}", file=sys.stderr)
+                complain(printable_lines(traceback.format_exc()).rstrip("\n"))
+            complain(f"hedged: {printable_lines(_words(error))}")
             raise typer.Exit(EXIT_CODE) from error
+        except EOFError as error:  # which click takes for Ctrl-D, and hides
+            raise RuntimeError("a bug in hedged: a file ended where it should not") from error
 
 
 def _is_of_memory(error: BaseException) -> bool:

@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -50,6 +51,16 @@ def printable_lines(text: str) -> str:
 
 def _written_out(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode()
+
+
+def complain(text: str) -> None:
+    """A line on standard error, as far as that can be written to.
+
+    Args:
+        text: The line.
+    """
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 class _PrintableLines(logging.Formatter):

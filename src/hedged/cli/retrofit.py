@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hedged.cli._output import Force, Json, examples, print_json, print_table, refuse_overwriting
-from hedged.errors import DataError
+from hedged.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from hedged.data import Features, FeaturesConfig, Splits
@@ -101,6 +101,8 @@ def _section(
     vectors: Path, labels: Path | None, poor: Path | None, test_share: float | None, validation_share: float, seed: int
 ) -> FeaturesConfig:
     """The section [data] of the run: which vectors, and which identities are kept from the fit."""
+    from pydantic import ValidationError
+
     from hedged.data import FeaturesConfig
     from hedged.data.features.files import read_features
 
@@ -108,17 +110,22 @@ def _section(
     if table.labels is None:
         raise DataError(f"{vectors} has no labels: add an array `labels`, or name a file of them with --labels")
     by_column = table.split is not None and test_share is None
-    return FeaturesConfig(
-        source="features",
-        path=str(vectors.resolve()),
-        size=table.vectors.shape[1],
-        labels=str(labels.resolve()) if labels else "",
-        corrupt_path=str(poor.resolve()) if poor else "",
-        split="column" if by_column else "share",
-        test_share=TEST_SHARE if test_share is None else test_share,
-        validation_share=validation_share,
-        seed=seed,
-    )
+    settings = {
+        "source": "features",
+        "path": str(vectors.resolve()),
+        "size": table.vectors.shape[1],
+        "labels": str(labels.resolve()) if labels else "",
+        "corrupt_path": str(poor.resolve()) if poor else "",
+        "split": "column" if by_column else "share",
+        "test_share": TEST_SHARE if test_share is None else test_share,
+        "validation_share": validation_share,
+        "seed": seed,
+    }
+    try:
+        return FeaturesConfig.model_validate(settings)
+    except ValidationError as error:  # a seed beyond 64 bits, a path that is no text
+        first = error.errors()[0]
+        raise ConfigError(f"{first['loc'][-1]}: {first['msg'].lower()}, got {first['input']!r}") from error
 
 
 def _fit(head: Retrofit, train: Features) -> Retrofit:

@@ -1,0 +1,90 @@
+"""Streams that are closed or full, Ctrl-C before anything began, names that are no text; and bugs, which are shown."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli.commands import Hedged, check_refused
+
+from hedged.cli import match
+from hedged.data.photos.listing import list_photos
+from hedged.errors import ConfigError
+from hedged.search import parse_where
+
+PROGRAM = "from hedged.cli import main; main()"
+INTERRUPT_IMPORTS = f"""
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "typer":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+signal.signal(signal.SIGINT, signal.default_int_handler)
+{PROGRAM}
+"""
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def test_streams_that_are_closed_or_full(tmp_path: Path) -> None:
+    full = "hedged: cannot write to standard output: No space left on device; send it elsewhere"
+    closed = "hedged: cannot write to standard output: Bad file descriptor; send it elsewhere"
+    for command, code, err in (
+        ("--version >&-", 2, closed),
+        ("--version >/dev/full", 2, full),
+        ("--version 2>&-", 0, ""),
+        ("index info nothing.db 2>/dev/full", 2, ""),
+        ("index info nothing.db >&- 2>&-", 2, ""),
+        ("index info nothing.db <&- >&-", 2, "hedged: there is no store nothing.db"),
+    ):
+        words = [sys.executable, "-c", PROGRAM]
+        line = " ".join(f"'{word}'" for word in words) + f" {command}"
+        done = subprocess.run(
+            line, shell=True, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert (command, done.returncode, done.stderr[: len(err)]) == (command, code, err)
+        assert "Traceback" not in done.stderr
+        assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_while_it_starts() -> None:
+    command = [sys.executable, "-c", INTERRUPT_IMPORTS]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "hedged: interrupted before it began\n")
+
+
+def test_names_that_are_no_text(hedged: Hedged, finished_run: Path, images: list[Path], tmp_path: Path) -> None:
+    odd = tmp_path / "photos"
+    for i, name in enumerate((b"b\xffb", b"b\xfeb")):
+        folder = Path(os.fsdecode(os.path.join(os.fsencode(odd), name)))
+        folder.mkdir(parents=True)
+        shutil.copy(images[i], folder / "a.png")
+    assert sorted(list_photos(odd).identities) == ["b\\xfeb", "b\\xffb"]
+    store = tmp_path / "a.db"
+    assert hedged("index", "build", finished_run, store, odd, "--folder-labels").code == 0
+    found = hedged("search", finished_run, store, images[0], "--json")
+    assert found.code == 0
+    assert '"b\\\\xffb"' in found.out
+    bad = os.fsdecode(b"\xff")
+    check_refused(hedged("search", finished_run, store, images[0], "--where", f"label={bad}"), "text in UTF-8")
+    check_refused(hedged("match", finished_run, images[0], tmp_path / bad), "there is no image")
+    check_refused(hedged("index", "info", tmp_path / bad), "there is no store")
+    assert hedged("index", "remove", store, bad).code == 0
+    with pytest.raises(ConfigError, match="text in UTF-8"):
+        parse_where(f"{bad}=1")
+
+
+@pytest.mark.parametrize("bug", [TypeError, KeyError, ValueError, AttributeError, ZeroDivisionError, EOFError])
+def test_a_bug_is_shown_with_its_traceback(
+    hedged: Hedged, finished_run: Path, images: list[Path], bug: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(folder: Path) -> None:
+        raise bug("a bug")
+
+    monkeypatch.setattr(match, "load_embedder", broken)
+    with pytest.raises(RuntimeError if bug is EOFError else bug):
+        hedged("match", finished_run, *images[:2])
