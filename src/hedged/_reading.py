@@ -10,6 +10,7 @@ import io
 import json
 import os
 import stat
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,8 @@ MAX_TABLE_BYTES = 2**30  # of a table of the user's, as text
 MAX_LINE = 2**20  # characters
 MAX_DEPTH = 64  # of lists and tables in each other
 MAX_INTEGER = 2**63 - 1
-MAX_FLOAT_DIGITS = 300  # of an integer that is still a number in double precision
+MAX_FLOAT = int(sys.float_info.max)  # an integer that is still a number in double precision
+MAX_DIGITS = len(str(MAX_FLOAT)) + 1  # of it, with a sign
 KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFCHR: "a device",
@@ -109,7 +111,7 @@ def parse_json(text: str, largest: int = MAX_INTEGER) -> Any:
     """
 
     def integer(digits: str) -> int:
-        if len(digits) > MAX_FLOAT_DIGITS or abs(int(digits)) > largest:
+        if len(digits) > MAX_DIGITS or abs(int(digits)) > largest:
             raise ValueError(f"an integer of {len(digits.lstrip('-')):,} digits is too large")
         return int(digits)
 

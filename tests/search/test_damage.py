@@ -33,7 +33,14 @@ from hedged.search.index import Kind
 
 ROWS = 60
 # Numbers that PostgreSQL writes in another way than Python: with all their digits, and without the sign of zero.
-LARGE = {"a": 1e23, "b": -1.5e300, "c": [1e22, -0.0, 2.5e-7], "d": {"e": 7e16}, "f": 2**60 + 1, "g": 123456789.0}
+LARGE = {
+    "a": 1e23,
+    "b": -1.7976931348623157e308,
+    "c": [1e22, -0.0, 2.5e-7],
+    "d": {"e": 7e16},
+    "f": 2**60 + 1,
+    "g": 123456789.0,
+}
 Content = dict[str, tuple[Described, bytes]]
 
 

@@ -7,10 +7,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from hedged._reading import parse_json, read_lines, refuse_special
+from hedged._reading import MAX_FLOAT, parse_json, read_lines, refuse_special
 from hedged.errors import DataError, MissingDependencyError
-
-LARGEST_INTEGER = 10**300  # of metadata, which may be any number
 
 
 def read_columns(path: Path) -> dict[str, list[str]]:
@@ -122,7 +120,7 @@ def _read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
 
 def _read_jsonl(path: Path) -> list[dict[str, Any]]:
     try:
-        records = [parse_json(line, LARGEST_INTEGER) for line in filter(str.strip, read_lines(path))]
+        records = [parse_json(line, MAX_FLOAT) for line in filter(str.strip, read_lines(path))]
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read as JSON lines ({error})") from error
     for number, record in enumerate(records, 1):

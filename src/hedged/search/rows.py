@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, final
 import numpy as np
 from numpy.typing import NDArray
 
-from hedged._reading import parse_json
+from hedged._reading import MAX_FLOAT, parse_json
 from hedged.errors import ConfigError, DataError, ShapeError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 OWN_KEYS = ("id", "label")  # a filter on them means the row's own, so metadata cannot use them
 MAX_BYTES = 2000  # of an id, a label or a key of metadata: what every database can look up
 MAX_WIDTH = 2**28  # numbers of an embedding: more cannot be
-LARGEST_INTEGER = 10**300  # of metadata: every number there is one in double precision too
+LARGEST_INTEGER = MAX_FLOAT  # of metadata: every number there is one in double precision too
 FLOAT = np.dtype("<f4")  # of packed embeddings, whatever the machine
 ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
