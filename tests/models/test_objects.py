@@ -204,7 +204,9 @@ def test_a_match_model_or_views_that_are_not_there_are_named(tmp_path: Path) -> 
         ({"match_model": {"kind": "oracle"}}, "does not have.*oracle"),
         ({"match_model": {"kind": "curve", "slope": 2}}, "does not have.*slope"),
         ({"views": {"kind": "turned"}}, "does not have.*turned"),
-        ({"views": None}, "does not have"),
+        ({"views": None}, "does not have.*got None"),
+        ({"views": {"kind": "mirrored", "disagreement": "much"}}, "does not have.*got 'much'"),
+        ({"views": {"kind": "one", "turn": 3}}, "does not have.*settings none, got .*turn"),
     ]
     for change, message in changes:
         (tmp_path / "model.json").write_text(json.dumps(content | change))

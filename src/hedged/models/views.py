@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import Any, ClassVar, final
 
 import torch
@@ -66,10 +67,13 @@ class Views(ABC):
         >>> Views.restore({"kind": "mirrored", "disagreement": 0.25})
         Mirrored(disagreement=0.25)
         """
-        settings = dict(described)
+        settings = dict(described) if isinstance(described, Mapping) else {"kind": described}
         kind = settings.pop("kind", None)
         if not isinstance(kind, str) or kind not in Views.kinds:
             raise ValueRangeError(f"views are one of {', '.join(Views.kinds)}, got {kind!r}")
+        known = signature(Views.kinds[kind]).parameters.keys()
+        if not settings.keys() <= known:
+            raise ValueRangeError(f"{kind} views have the settings {', '.join(known) or 'none'}, got {settings}")
         return Views.kinds[kind](**settings)
 
     def __eq__(self, other: object) -> bool:
@@ -110,8 +114,9 @@ class Mirrored(Views, kind="mirrored"):
     """
 
     def __init__(self, disagreement: float | None = 1.0) -> None:
-        if disagreement is not None and not 0 <= disagreement < math.inf:
-            raise ValueRangeError(f"a share of the disagreement is at least 0, such as 1.0, got {disagreement}")
+        is_number = isinstance(disagreement, int | float)
+        if disagreement is not None and not (is_number and 0 <= disagreement < math.inf):
+            raise ValueRangeError(f"a share of the disagreement is at least 0, such as 1.0, got {disagreement!r}")
         self.disagreement = None if disagreement is None else float(disagreement)
 
     def of(self, inputs: Tensor) -> list[Tensor]:
