@@ -43,6 +43,16 @@ def read_npy(path: Path) -> NDArray[Any]:
         return _array(file, os.fstat(file.fileno()).st_size)
 
 
+def map_npy(path: Path) -> NDArray[Any]:
+    """The array in an .npy file, left on disk until it is looked at.
+
+    Args:
+        path: The file.
+    """
+    with _telling_damage():
+        return np.asanyarray(np.load(path, mmap_mode="r"))
+
+
 def read_npz(path: Path, names: Collection[str]) -> dict[str, NDArray[Any]]:
     """Arrays of an .npz file by name; those that it does not have are left out.
 

@@ -9,6 +9,8 @@ from statistics import median
 from typing import Any
 
 from hedged._files import write_text
+from hedged._reading import read_json
+from hedged.errors import RunError
 from hedged.evaluation.reference import STEPS
 from hedged.paper.catalogue import CLAIMS, FIGURES, NAMES, TABLES, exhibit
 from hedged.paper.measurements import Cell
@@ -43,7 +45,12 @@ def load_cells(folder: Path, name: str) -> list[Cell]:
         name: Of the table or figure.
     """
     path = folder / f"{name}.json"
-    cells: list[Cell] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    try:
+        cells = read_json(path) if path.exists() else []
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} cannot be read ({error}): make it again with `hedged paper run {name}`") from error
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+        raise RunError(f"{path} holds no list of cells: make it again with `hedged paper run {name}`")
     return cells
 
 

@@ -20,6 +20,7 @@ from hedged._files import make_folder, write_atomically, write_json
 from hedged._parallel import cores
 from hedged._progress import progress
 from hedged._reading import read_json
+from hedged.data.arrays import map_npy
 from hedged.data.cache import cache_folder
 from hedged.data.config import Broken
 from hedged.data.decode import Pixels, file_bytes, read_middle
@@ -65,7 +66,7 @@ def decode_all(paths: Sequence[Path], side: int, cache: Path | None = None) -> D
         if files is None or files["content"] != _digest(_contents(paths)):
             _fill(folder, paths, side)
             files = _files(folder) or {}
-        pixels = np.load(folder / PIXELS, mmap_mode="r")
+        pixels = map_npy(folder / PIXELS)
         broken = {int(i): str(why) for i, why in files["broken"].items()}
     except (OSError, EOFError, ValueError, AttributeError, KeyError, TypeError) as error:
         raise DataError(f"the cache of photos in {folder} is damaged ({error}): delete that folder") from error
