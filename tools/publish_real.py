@@ -93,8 +93,8 @@ degraded dogs with 0.835, not 0.85.
 
 **Without real poorer vectors** `Retrofit` decides better than the cosine on clean and on degraded inputs, but knows
 little of how inputs really get worse: on degraded ones its probabilities are off by 0.15 and more, η tells them with
-0.70 on dogs, and average precision on degraded dogs is 0.019, far below the 0.086 of the cosine: photos that are blurred
-alike look like one dog, and no stranger says so. Give it real ones.
+0.70 on dogs, and average precision on degraded dogs is 0.019, far below the 0.086 of the cosine: photos that are
+blurred alike look like one dog, and no stranger says so. Give it real ones.
 
 Not measured yet, though the tool can (`--only heads`, `--only few`): a linear point head, a Gaussian head with the loss
 of the paper, and `Retrofit` on 10 identities of 5 vectors.
