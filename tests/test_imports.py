@@ -17,7 +17,7 @@ SOURCE = Path(hedged.__file__).parent
 # What each part may import, beside itself. No part imports one that imports it.
 SMALL = {
     "_files", "_home", "_locks", "_loop_cache", "_reading", "_tensors", "_progress", "_parallel", "_compiled",
-    "_section", "_odds", "_precision", "_startup",
+    "_section", "_odds", "_precision", "_startup", "_tracing",
 }  # fmt: skip
 EVERYWHERE = {"errors", "distributions"} | SMALL
 MAY_IMPORT: dict[str, set[str]] = {
@@ -58,6 +58,7 @@ BELOW: dict[str, set[str]] = {  # among what all may import
     "_compiled": {"_home", "_loop_cache"},
     "_parallel": set(),
     "_odds": set(),
+    "_tracing": set(),
     "_precision": set(),
     "_startup": set(),
     "_section": set(),

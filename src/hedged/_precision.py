@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
 
 Change = Callable[[Tensor], Tensor]  # what `nn.Module._apply` does to each tensor
 LOW = (torch.float16, torch.bfloat16)
+SINGLE = 32  # bits of a number in single precision
 
 
 def at_least_single(change: Change) -> Change:
@@ -23,3 +24,15 @@ def at_least_single(change: Change) -> Change:
         return tensor.to(new.device) if new.dtype in LOW and tensor.dtype not in LOW else new
 
     return changed
+
+
+def rounds(change: Change, tensors: Iterable[Tensor]) -> bool:
+    """Whether a change of device and dtype takes digits from any of these tensors.
+
+    Args:
+        change: What `.half()`, `.to(...)` and their like do to a tensor.
+        tensors: Those that it is going to change.
+    """
+    kinds = {tensor.dtype for tensor in tensors if tensor.is_floating_point() and not tensor.is_meta}
+    changes = ((kind, change(torch.zeros(0, dtype=kind)).dtype) for kind in kinds)
+    return any(new != kind and new.is_floating_point and torch.finfo(new).bits < SINGLE for kind, new in changes)

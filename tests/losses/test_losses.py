@@ -183,6 +183,12 @@ def test_bad_batches_are_refused_in_words() -> None:
         loss(gaussians().mean, LABELS)
     with pytest.raises(ShapeError, match="got Gaussian and list"):
         loss(gaussians(), LABELS.tolist())
+    for kind, labels in (("str", "rex"), ("bytes", b"rex"), ("list", [["a"], ["b", "c"], "d"]), ("NoneType", None)):
+        with pytest.raises(ShapeError, match=f"got Gaussian and {kind}: .*numpy.unique"):
+            loss(gaussians(3), labels)
+    for numbers in (torch.tensor([0.0, math.nan, 1.0]), torch.tensor([1j, 2, 3])):
+        with pytest.raises(ValueRangeError, match="numbers of classes, none of them NaN"):
+            loss(gaussians(3), numbers)
     with pytest.raises(ValueRangeError, match="infinite"):
         loss(Point(gaussians().mean), LABELS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 from safetensors.torch import load_file, save_file
+from torch import nn
 
 from hedged import Architecture, Embedder
 from hedged.errors import DataError, RunError, ShapeError, ValueRangeError
@@ -201,7 +203,25 @@ def test_another_precision(name: str) -> None:
         (other.match_matrix(found, found), single.match_matrix(z, z)),
     ):
         torch.testing.assert_close(found_one.float(), wanted, atol=tolerance, rtol=0)
-    assert (other.fingerprint() == fingerprint) == (name == "double")  # the others round the weights of the network
+    assert other.fingerprint() == fingerprint
+    assert other.float().fingerprint() == fingerprint
+    assert copy.deepcopy(other).fingerprint() == fingerprint
+
+
+def test_rounded_weights_that_change_are_another_model(embedder: Embedder, tmp_path: Path) -> None:
+    known = embedder.fingerprint()
+    assert nn.ModuleList([embedder]).half()[0].bfloat16().fingerprint() == known
+    embedder.save(tmp_path)
+    saved = Embedder.load(tmp_path).fingerprint()
+    assert saved != known  # what is read from a file is told by its weights alone
+    weight = next(embedder.parameters())
+    with torch.no_grad():
+        weight[0].mul_(2)
+        assert embedder.fingerprint() not in (known, saved)
+        weight[0].div_(2)
+    assert embedder.fingerprint() == known
+    embedder.load_state_dict(Embedder.new(embedder.architecture, seed=2).state_dict())
+    assert embedder.fingerprint() not in (known, saved)
 
 
 def test_another_default_dtype_changes_no_fingerprint(tmp_path: Path) -> None:

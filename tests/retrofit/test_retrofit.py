@@ -166,6 +166,9 @@ BAD = [
     (lambda: Retrofit(branches="unit").fit(TRAIN.x[:60], TRAIN.y[:60]), DataError, "10 identities are too few"),
     (lambda: Retrofit(strangers="some").fit(TRAIN.x, TRAIN.y), ConfigError, "got strangers='some'"),  # type: ignore[arg-type]
     (lambda: Retrofit().fit([["a", "b"]], ["a"]), DataError, "array of numbers"),
+    (lambda: Retrofit().fit(TRAIN.x[:3], "rex"), ShapeError, "y is one word, 'rex', for 3 vectors"),
+    (lambda: Retrofit().fit(TRAIN.x[:3], b"rex"), ShapeError, "y is one word, b'rex', for 3 vectors"),
+    (lambda: Retrofit().fit(TRAIN.x[:3], [["a"], ["b", "c"], "d"]), ShapeError, r"a list of labels .*expected \(3,\)"),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import warnings
 from abc import ABC, abstractmethod
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from hedged._tracing import untraced
 from hedged.distributions import Distribution
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.losses.pairs import AllPairs, PairSelection
@@ -132,6 +134,7 @@ class PairLoss(Loss, ABC):
         """
         return 0.0, torch.zeros((), dtype=z.dtype, device=z.device)
 
+    @untraced
     def parts(self, z: Distribution, labels: Tensor) -> LossParts:
         _check_batch(z, labels)
         _, classes, sizes = labels.unique(return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
@@ -167,12 +170,18 @@ def _check_batch(z: Distribution, labels: Tensor) -> None:
     if not isinstance(z, Distribution) or not isinstance(labels, Tensor):
         raise ShapeError(
             f"a loss takes a distribution, such as Point(z), and a tensor of labels, "
-            f"got {type(z).__name__} and {type(labels).__name__}"
+            f"got {type(z).__name__} and {type(labels).__name__}: torch.as_tensor(labels) makes a tensor of numbers, "
+            "torch.as_tensor(numpy.unique(names, return_inverse=True)[1]) of names"
         )
     if len(z.batch_shape) != 1 or labels.shape != z.batch_shape:
         raise ShapeError(
             f"a loss takes a batch of B embeddings and B labels, got embeddings of batch shape "
             f"{tuple(z.batch_shape)} and labels of shape {tuple(labels.shape)}"
+        )
+    if labels.is_complex() or (labels.is_floating_point() and bool(labels.isnan().any())):
+        raise ValueRangeError(
+            f"labels are numbers of classes, none of them NaN, got {labels.dtype} {reprlib.repr(labels.tolist())}: "
+            "leave out the items that have no label"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from hedged._tracing import untraced
 from hedged.distributions import Distribution
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.match._checks import require_lists
@@ -11,6 +12,7 @@ from hedged.match._pairs import Matches
 from hedged.match.model import MatchModel
 
 
+@untraced
 def best_matches(
     probes: Distribution, gallery: Distribution, model: MatchModel, k: int = 5, *, exclude_self: bool = False
 ) -> Matches:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from hedged._tracing import untraced
 from hedged.distributions import Distribution
 from hedged.match._checks import require_broadcast, require_embedding, require_lists
 from hedged.match._numbers import probability
@@ -63,6 +64,7 @@ def log_match_probability(
     return logsigmoid(_logit("log_match_probability", z1, z2, _with(model, estimator)))
 
 
+@untraced
 def self_mismatch(z: Distribution, model: MatchModel, estimator: Estimator | None = None) -> Tensor:
     """η(x) = 1 − p(m | x, x), `(...)`: the chance that two draws of one embedding do not match (equation 9).
 
@@ -81,6 +83,7 @@ def self_mismatch(z: Distribution, model: MatchModel, estimator: Estimator | Non
     return _with(model, estimator).self_mismatch(z)
 
 
+@untraced
 def match_matrix(z1: Distribution, z2: Distribution, model: MatchModel, estimator: Estimator | None = None) -> Tensor:
     """p(m | x_i, x_j) for all pairs of two lists, `(N, M)`, without gradients.
 
@@ -105,6 +108,7 @@ def match_matrix(z1: Distribution, z2: Distribution, model: MatchModel, estimato
     return _with(model, estimator).probability_matrix(z1, z2)
 
 
+@untraced
 def _logit(caller: str, z1: Distribution, z2: Distribution, model: MatchModel) -> Tensor:
     require_broadcast(caller, z1, z2)
     rank = max(len(z1.batch_shape), len(z2.batch_shape))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
+from hedged._precision import Change, rounds
 from hedged.data.inputs import image_batches, vector_batches
 from hedged.distributions import Distribution, concatenate
 from hedged.errors import DataError, RunError, ShapeError, ValueRangeError
@@ -87,6 +88,7 @@ class Embedder(nn.Module):
         self.notes: dict[str, Any] = {}
         """Where the weights come from, in words and numbers; saved and loaded with them."""
         self._architecture: Architecture | None = None
+        self._rounded_from: dict[str, str] = {}  # by the hash of the rounded weights, the fingerprint before
         self.register_load_state_dict_pre_hook(_rename_weights)  # type: ignore[no-untyped-call]
 
     @classmethod
@@ -252,8 +254,22 @@ class Embedder(nn.Module):
         """16 hexadecimal digits that tell this model from any other: a hash of its description and all its weights.
 
         What was made with a model, embeddings or a calibration, refers to it by them. Notes do not count, nor does the
-        precision that weights are held in: numbers do, in single precision, and `.half()` rounds them.
+        precision that weights are held in: a model in half precision is still itself, until its weights are changed.
+        One that is saved with rounded weights is another model to those who load it: they see no others.
         """
+        own = self._hash()
+        return self._rounded_from.get(own, own)
+
+    def _apply(self, fn: Change, recurse: bool = True) -> Self:
+        if not rounds(fn, self.parameters()):
+            return super()._apply(fn, recurse)  # type: ignore[no-any-return, no-untyped-call]
+        known = self.fingerprint()
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self._rounded_from = {self._hash(): known}
+        return self
+
+    def _hash(self) -> str:
+        """The fingerprint of a model with the weights as they are now."""
         content = hashlib.sha256(_sorted_json(self.architecture.model_dump(mode="json")))
         if self.views != self.architecture.section.views:
             content.update(_sorted_json(self.views.describe()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,14 @@ def labelled(x: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
         y: identities (n,), numbers or words.
     """
     array = vectors("X", x)
-    labels = np.asarray(y)
+    if isinstance(y, str | bytes):
+        raise ShapeError(f"y is one word, {reprlib.repr(y)}, for {len(array)} vectors; expected a label for each")
+    try:
+        labels = np.asarray(y.detach().cpu() if hasattr(y, "detach") else y)
+    except (TypeError, ValueError) as error:
+        raise ShapeError(
+            f"y cannot be read as a list of labels ({error}); expected ({len(array)},), a number or a word each"
+        ) from error
     if labels.ndim != 1 or len(labels) != len(array):
         raise ShapeError(
             f"y has shape {labels.shape} for {len(array)} vectors; expected ({len(array)},), one label each"

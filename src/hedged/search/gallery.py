@@ -14,7 +14,7 @@ from hedged.search.cluster import Clusters, read_clusters
 from hedged.search.fusion import Fusion
 from hedged.search.identify import Identified, Identifier, Identities, LogOdds
 from hedged.search.index import Hit, Index, Plan
-from hedged.search.rows import Filter, Header, Rows
+from hedged.search.rows import Filter, Header, Rows, as_column
 from hedged.search.store import Closing, Store, create_store, open_store, refuse_existing
 
 
@@ -108,12 +108,14 @@ class Gallery(Closing):
             replace: Whether images whose ids exist are replaced; else they are refused.
         """
         images = list(images) if isinstance(images, Iterator) else images
+        given = {"ids": ids, "labels": labels, "metadata": metadata}
+        columns = {name: as_column(name, column) for name, column in given.items() if column is not None}
         z = self._embedded(images)
-        names = list(ids) if ids is not None else _paths(images, len(z)) or self._numbers(len(z))
-        for name, column in (("labels", labels), ("metadata", metadata)):
-            if column is not None and len(column) != len(z):
+        for name, column in columns.items():
+            if len(column) != len(z):
                 raise ShapeError(f"got {len(column)} {name} for {len(z)} images: give one for each")
-        rows = Rows(names, z, self._fingerprint, list(labels or ()), list(metadata or ()))
+        names = columns.get("ids") or _paths(images, len(z)) or self._numbers(len(z))
+        rows = Rows(names, z, self._fingerprint, columns.get("labels", ()), columns.get("metadata", ()))
         (self._store.upsert if replace else self._store.add)(rows)
         return names
 

@@ -6,8 +6,9 @@ Nothing in this file or in store.py imports torch before it is needed: `hedged i
 from __future__ import annotations
 
 import json
+import reprlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -259,6 +260,26 @@ class Header:
             )
 
 
+def as_column(name: str, given: Any) -> list[Any]:
+    """What is given for each of some rows, as a list. One word is refused, which is no list of its letters.
+
+    Args:
+        name: What it is, for the message.
+        given: A list, an array, or anything else that has an order.
+
+    >>> as_column("labels", ("Rex", None))
+    ['Rex', None]
+    """
+    unordered = isinstance(given, str | bytes | bytearray | Mapping | Set) or not isinstance(given, Iterable)
+    column = None if unordered else given.tolist() if hasattr(given, "tolist") else list(given)
+    if not isinstance(column, list):
+        raise DataError(
+            f"{name} are a list, with one for each row, got {reprlib.repr(given)}: for one row alone, write "
+            f"{name}=[...] around it"
+        )
+    return column
+
+
 class Described(NamedTuple):
     """A row without its embedding.
 
@@ -313,16 +334,18 @@ class Rows:
     metadata: Sequence[Mapping[str, Any]] = ()
 
     def __post_init__(self) -> None:
+        for name in ("ids", "labels", "metadata"):
+            object.__setattr__(self, name, as_column(name, getattr(self, name)))
         if len(self.z.batch_shape) != 1 or len(self.z) != len(self.ids):
             raise ShapeError(f"got {len(self.ids)} ids for {self.z!r}: give an id for each embedding")
         for name, column in (("labels", self.labels), ("metadata", self.metadata)):
             if len(column) not in (0, len(self.ids)):
                 raise ShapeError(f"got {len(column)} {name} for {len(self.ids)} rows: give one for each, or none")
+        for row in self.described():
+            _check_described(row)
         if len(set(self.ids)) != len(self.ids):
             twice = Counter(self.ids).most_common(1)[0][0]
             raise DataError(f"the id {twice!r} is given twice: ids must differ within a store")
-        for row in self.described():
-            _check_described(row)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -361,7 +384,12 @@ def as_json(metadata: Mapping[str, Any]) -> str:
 def _check_described(row: Described) -> None:
     for name, text in (("id", row.id), ("label", row.label)):
         if not (_is_text(text) and len(text.encode()) <= MAX_BYTES) and not (name == "label" and text is None):
-            raise DataError(f"the {name} of a row must be text of 1 to {MAX_BYTES} bytes, got {text!r}")
+            raise DataError(f"the {name} of a row must be text of 1 to {MAX_BYTES} bytes, got {reprlib.repr(text)}")
+    if not isinstance(row.metadata, Mapping):
+        raise DataError(
+            f"the metadata of {row.id!r} must be values by key, such as {{'year': 2021}}, got "
+            f"{reprlib.repr(row.metadata)}"
+        )
     wrong = [key for key in row.metadata if key in OWN_KEYS or not isinstance(key, str) or not _is_key(key)]
     if wrong:
         raise DataError(

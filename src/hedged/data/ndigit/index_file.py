@@ -42,20 +42,27 @@ def read_index(path: str | Path, digits: Digits) -> NDigit:
 
 
 def _checked_index(ids: Array, numbers: Array, samples: Array, digits: Digits) -> NDigit:
-    if ids.ndim != 3 or ids.shape[:2] != (*numbers.shape, samples) or ids.dtype.kind not in "iu":
+    wrong = [name for name, array in zip(ARRAY_NAMES, (ids, numbers, samples), strict=True) if not _is_whole(array)]
+    if wrong:
+        raise DataError(f"{wrong[0]} must be whole numbers, got others")
+    if ids.ndim != 3 or samples.size != 1 or ids.shape[:2] != (*numbers.shape, samples.item()):
         raise DataError(
-            f"image_ids must be whole numbers (classes, samples, N), got {ids.dtype} {ids.shape} "
-            f"for chosen_numbers {numbers.shape} and sample_per_number {samples}"
+            f"image_ids must be (classes, samples, N), got {ids.shape} for chosen_numbers {numbers.shape} and "
+            f"sample_per_number {samples}"
         )
     images = NDigit(digits, torch.from_numpy(ids.astype(np.int64)).flatten(0, 1))
     named = torch.from_numpy(numbers.astype(np.int64)).repeat_interleave(ids.shape[1])
-    if len(wrong := (images.labels != named).nonzero()):
-        first = int(wrong[0])
+    if len(differ := (images.labels != named).nonzero()):
+        first = int(differ[0])
         raise DataError(
             f"image {first} should read {named[first]} but its digits are {images.labels[first]}; "
             "were these digits the training part and the file for the test part, or the other way round?"
         )
     return images
+
+
+def _is_whole(array: Array) -> bool:
+    return array.dtype.kind in "iu"
 
 
 def write_index(path: str | Path, images: NDigit) -> None:

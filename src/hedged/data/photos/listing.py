@@ -111,12 +111,12 @@ def warn_of_one_file_twice(paths: Sequence[Path]) -> None:
     """Warn if two paths lead to one file, by links or by other spellings: its copies match each other too well.
 
     Args:
-        paths: of files; those that are not there are passed over.
+        paths: of files; those that are not there, or cannot be, are passed over.
     """
     seen: dict[tuple[int, int], Path] = {}
     again: list[tuple[Path, Path]] = []
     for path in paths:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # a ValueError of a name with a zero in it
             first = seen.setdefault(_place(path), path)
             if first != path:
                 again.append((first, path))

@@ -116,6 +116,9 @@ def _is_number(text: str) -> bool:
 def _photo(root: Path, name: str, number: str) -> Path:
     """LFW's file of a person's photo, or one of the same name in another format if that is what there is."""
     usual = root / name / f"{name}_{int(number):04d}{SUFFIX}"
-    if usual.exists():
+    try:
+        if usual.exists():
+            return usual
+        return next((path for path in sorted(usual.parent.glob("*")) if path.stem == usual.stem), usual)
+    except (OSError, ValueError):  # a name that is too long for a file, or has a zero in it: whoever reads it tells
         return usual
-    return next((path for path in sorted(usual.parent.glob("*")) if path.stem == usual.stem), usual)

@@ -36,7 +36,7 @@ MAX_GROWTH = 2.0  # rows over those at building before lists are rebuilt: they a
 REWRITE_SHARE = 0.1  # of the rows that changed, from which on the file is written again
 VECTORS_PER_THREAD = 2**16  # at least, for threads to be worth it
 VECTORS_PER_LIST = 39  # that FAISS needs to place the centre of a list
-FORMAT, READABLE = "2", ("1", "2")  # of the index file; the first had no checksum
+FORMAT = "2"  # of the index file; the first had no checksum, and is made again
 
 logger = logging.getLogger("hedged")
 
@@ -340,11 +340,11 @@ def _read(path: Path, header: Header) -> IndexFile:
     refuse_special(path)
     with safe_open(path, framework="numpy") as file:
         metadata = dict(file.metadata() or {})
-        if metadata.get("format") not in READABLE:
+        if metadata.get("format") != FORMAT:
             raise ValueError(f"it is of format {metadata.get('format')}")
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     stated = metadata.pop("checksum", None)
-    if metadata["format"] != READABLE[0] and stated != str(_checksum(tensors, metadata)):
+    if stated != str(_checksum(tensors, metadata)):
         raise ValueError("it is not what was written")
     plan, state = Plan(**parse_json(metadata["plan"])), State(*parse_json(metadata["state"]))
     if tuple(map(type, state)) != (str, int, str):

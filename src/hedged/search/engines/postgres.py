@@ -25,7 +25,7 @@ from hedged.search.engines._postgres_server import (
 )
 from hedged.search.engines._sql import SqlStore, condition, keys_of, read_header, tags
 from hedged.search.index import Candidates, Index, Means, Plan, checked_ef_search
-from hedged.search.rows import Filter, Header, Keys, Packed, Rows, as_json
+from hedged.search.rows import Filter, Header, Keys, Packed, Rows, as_column, as_json
 from hedged.search.store import ROWS_PER_BATCH, Salvage
 
 GRAPH = "component_mean"  # the name of the HNSW graph in the database
@@ -172,7 +172,7 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
 
     def remove(self, ids: Iterable[str]) -> int:
         with self._writing():
-            return len(self._all("DELETE FROM item WHERE id = ANY(?) RETURNING key", list(ids)))
+            return len(self._all("DELETE FROM item WHERE id = ANY(?) RETURNING key", as_column("ids", ids)))
 
     def build_graph(self, plan: Plan) -> None:
         """Build an HNSW graph over the means, so that a search need not look at all of them; it replaces any other.

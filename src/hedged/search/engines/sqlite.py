@@ -29,7 +29,7 @@ from hedged.search.engines._sqlite_file import (
     scrub,
     translating_errors,
 )
-from hedged.search.rows import Described, Header, Keys, Packed, Rows, as_json
+from hedged.search.rows import Described, Header, Keys, Packed, Rows, as_column, as_json
 from hedged.search.store import ROWS_PER_BATCH, Salvage
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ class SqliteStore(SqlStore, scheme=""):
         Args:
             ids: Their ids; those that no row has are passed over.
         """
-        sql, given = self._among("id", list(ids))
+        sql, given = self._among("id", as_column("ids", ids))
         with self._forgetting() as (change, outdated):
             outdated += keys_of(self._all(f"SELECT key FROM item WHERE {sql}", given)).tolist()
             self._all(f"INSERT INTO removed SELECT key, ? FROM item WHERE {sql}", change, given)

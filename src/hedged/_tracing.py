@@ -1,0 +1,30 @@
+"""What `torch.compile` runs as it is: loops that numba has compiled already, which tracing would only get lost in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+import torch
+
+P, R = ParamSpec("P"), TypeVar("R")
+
+
+def untraced(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function, which code that is traced calls as it is, with gradients.
+
+    Unlike `torch.compiler.disable` itself this imports nothing before something is traced.
+
+    Args:
+        function: What is not to be traced.
+    """
+
+    @wraps(function)
+    def run(*arguments: P.args, **named: P.kwargs) -> R:
+        if torch.compiler.is_compiling():
+            disabled: Callable[P, R] = torch.compiler.disable(function)  # type: ignore[no-untyped-call]
+            return disabled(*arguments, **named)
+        return function(*arguments, **named)
+
+    return run
