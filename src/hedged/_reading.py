@@ -13,6 +13,7 @@ import stat
 import sys
 import tomllib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -51,13 +52,16 @@ def open_file(path: Path) -> BinaryIO:
         raise
 
 
-def refuse_special(path: Path) -> None:
-    """Refuse a path that is no file, for a library that would open it and wait.
+@contextmanager
+def named_in_utf8(path: Path) -> Iterator[Path]:
+    """The path of a file for a library that takes no name but in UTF-8; one that is no file is refused.
 
     Args:
-        path: The file.
+        path: The file, by any name.
     """
-    open_file(path).close()
+    with open_file(path) as file:
+        is_text = not any("\ud800" <= one <= "\udfff" for one in str(path))
+        yield path if is_text else Path(f"/dev/fd/{file.fileno()}")
 
 
 def read_bytes(path: Path, limit: int) -> bytes:

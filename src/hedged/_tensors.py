@@ -14,7 +14,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from hedged._files import write_atomically
-from hedged._reading import refuse_special
+from hedged._reading import named_in_utf8
 
 CHECKSUM = "checksum"  # its key among the metadata; files that were written before there was one are read too
 
@@ -47,8 +47,7 @@ def load_tensors(path: Path) -> Saved:
     Args:
         path: The file.
     """
-    refuse_special(path)
-    with safe_open(path, framework="pt") as file:
+    with named_in_utf8(path) as name, safe_open(name, framework="pt") as file:
         words = dict(file.metadata() or {})
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     stated = words.pop(CHECKSUM, None)
@@ -63,8 +62,7 @@ def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     Args:
         path: The file.
     """
-    refuse_special(path)
-    with safe_open(path, framework="pt") as file:
+    with named_in_utf8(path) as name, safe_open(name, framework="pt") as file:
         return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 (not a dict)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from cli.commands import Hedged, arrays_of, check_refused
 from data.photos.album import BROKEN, fill_album, portrait
 
 from hedged import Embedder
+from hedged.data.tables import read_parquet
 from hedged.training import build_data, load_config, train
 
 CONFIG = """
@@ -115,6 +118,36 @@ def test_evaluate_measures_identities_that_were_held_out(hedged: Hedged, photo_r
     assert "data:image/jpeg" in page
     assert "η is the same for every input" in page  # six steps have taught the network nothing yet
     assert "same identity" in page
+
+
+@pytest.mark.heavy
+@pytest.mark.skipif(sys.platform != "linux", reason="other file systems refuse such names")
+def test_names_that_are_not_utf8(hedged: Hedged, tmp_path: Path) -> None:
+    """Of identities, photos, runs, stores and tables: all is done, and the report is written."""
+    odd = tmp_path / os.fsdecode(b"\xffodd")
+    odd.mkdir()
+    album = fill_album(tmp_path / "album", 20, 6)
+    for folder in sorted(album.iterdir()):
+        for photo in sorted(folder.iterdir()):
+            photo.rename(folder / (os.fsdecode(b"\xfe") + photo.name))
+        folder.rename(album / (folder.name + os.fsdecode(b"r\xffx")))
+    photos, run, store, table = sorted(album.glob("*/*")), odd / "run", odd / "a.db", odd / "a.parquet"
+    (odd / "c.toml").write_text(CONFIG.format(path=album))
+    for words in (
+        ["train", odd / "c.toml", "--out", run],
+        ["evaluate", run, "--report"],
+        ["embed", run, album, "--out", table],
+        ["index", "build", run, store, album, "--folder-labels"],
+        ["search", run, store, photos[0]],
+        ["identify", run, store, photos[0]],
+        ["match", run, *photos[:2]],
+    ):
+        result = hedged(*words)
+        assert result.code == 0, result.err
+    assert "Same or not?" in (run / "report.html").read_text(encoding="utf-8")
+    assert len(read_parquet(table, "nothing")) == len(photos)
+    (odd / "pairs.csv").write_bytes(b"pathA,pathB,same\na\xff.png,b.png,1\n")
+    check_refused(hedged("evaluate", run, "--pairs", odd / "pairs.csv"), "cannot be read as CSV", "utf-8")
 
 
 def test_evaluate_on_the_validation_identities(hedged: Hedged, photo_run: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,15 +86,17 @@ def test_what_does_not_fit_is_refused(embedder: Embedder, images: torch.Tensor, 
             gallery.add(images[:3], labels=["Rex"])
         with pytest.raises(ShapeError, match="got 2 ids for"):
             gallery.add(images[:3], ids=["a", "b"])
-        for word in ("rex", b"rex", {"rex"}, {"rex": 1}, 3, np.array("rex")):
+        words: list[Any] = ["rex", b"rex", {"rex"}, {"rex": 1}, 3, np.array("rex")]
+        for word in words:
             for name in ("labels", "ids", "metadata"):
                 with pytest.raises(DataError, match=f"{name} are a list, .* got .*: for one .*{name}="):
                     gallery.add(images[:3], **{name: word})
-        for uneven in ([["a"], ["b", "c"], "d"], [b"a", b"b", b"c"], [1, 2, 3], torch.arange(3), np.zeros((3, 2))):
+        lists: list[Any] = [[["a"], ["b", "c"], "d"], [b"a", b"b", b"c"], [1, 2, 3], torch.arange(3), np.zeros((3, 2))]
+        for uneven in lists:
             with pytest.raises(DataError, match="the label of a row must be text"):
                 gallery.add(images[:3], labels=uneven)
         with pytest.raises(DataError, match=r"must be values by key, such as .*, got 'a'"):
-            gallery.add(images[:3], metadata=["a", "b", "c"])
+            gallery.add(images[:3], metadata=list("abc"))  # type: ignore[arg-type]
         with pytest.raises(DataError, match="ids are a list"):
             gallery.remove("rex")
         with pytest.raises(DataError, match="nobody to identify"):

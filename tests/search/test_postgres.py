@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -163,6 +165,20 @@ def test_a_server_that_is_not_there(tmp_path: Path, location: str) -> None:
     for use in (open_store, lambda where: create_store(where, header_of("gaussian"))):
         with pytest.raises(StoreError, match=r"cannot be reached .*: start it, or check the address"):
             use(location.format(tmp=tmp_path))
+
+
+def test_a_server_that_takes_calls_and_never_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        began = time.monotonic()
+        with pytest.raises(StoreError, match=r"127.0.0.1/dogs#g does not answer: .*\?connect_timeout=30") as refusal:
+            open_store(f"postgresql://me:secret@127.0.0.1:{silent.getsockname()[1]}/dogs#g")
+        assert time.monotonic() - began < 6
+        assert "secret" not in str(refusal.value)
+        asked = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/dogs?connect_timeout=2"
+        began = time.monotonic()
+        with pytest.raises(StoreError, match="does not answer"):
+            create_store(asked, header_of("gaussian"))
+        assert time.monotonic() - began < 4
 
 
 def test_without_psycopg_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

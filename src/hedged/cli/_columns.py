@@ -78,4 +78,5 @@ def _write_parquet(path: Path, columns: dict[str, Any]) -> None:
 
     table = pa.table({name: column(columns[name]) for name in ROWS})
     about = {name: str(columns[name]) for name in columns if name not in ROWS}
-    parquet.write_table(table.replace_schema_metadata(about), path)
+    with path.open("wb") as file:  # opened here: Arrow takes no name but in UTF-8
+        parquet.write_table(table.replace_schema_metadata(about), file)

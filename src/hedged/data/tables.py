@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from hedged._reading import MAX_FLOAT, parse_json, read_lines, refuse_special
+from hedged._reading import MAX_FLOAT, named_in_utf8, parse_json, read_lines
 from hedged.errors import DataError, MissingDependencyError
 
 
@@ -57,9 +57,9 @@ def read_parquet(path: Path, instead: str, columns: Collection[str] | None = Non
     from pyarrow import parquet
 
     try:
-        refuse_special(path)
-        names = [name for name in parquet.read_schema(path).names if columns is None or name in columns]
-        return parquet.read_table(path, columns=names)
+        with named_in_utf8(path) as file:
+            names = [name for name in parquet.read_schema(file).names if columns is None or name in columns]
+            return parquet.read_table(file, columns=names)
     except FileNotFoundError as error:
         raise DataError(f"there is no file {path}: check the path") from error
     except (OSError, OverflowError, pyarrow.ArrowException) as error:

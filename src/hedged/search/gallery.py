@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -93,9 +93,9 @@ class Gallery(Closing):
     def add(
         self,
         images: Any,
-        labels: Sequence[str | None] | None = None,
-        ids: Sequence[str] | None = None,
-        metadata: Sequence[Mapping[str, Any]] | None = None,
+        labels: Iterable[str | None] | None = None,
+        ids: Iterable[str] | None = None,
+        metadata: Iterable[Mapping[str, Any]] | None = None,
         replace: bool = False,
     ) -> list[str]:
         """Embed images and store them, all or none; returns their ids.

@@ -25,7 +25,7 @@ from safetensors.numpy import save
 
 from hedged._files import remove_parts, write_atomically
 from hedged._parallel import share
-from hedged._reading import parse_json, refuse_special
+from hedged._reading import named_in_utf8, parse_json
 from hedged.errors import HedgedError, MissingDependencyError, RunError, StoreError
 from hedged.search.engines.sqlite import SqliteStore, State
 from hedged.search.index import Candidates, Index, Means, Places, Plan, checked_ef_search
@@ -337,8 +337,7 @@ def read_index_file(path: Path, header: Header) -> IndexFile | None:
 
 
 def _read(path: Path, header: Header) -> IndexFile:
-    refuse_special(path)
-    with safe_open(path, framework="numpy") as file:
+    with named_in_utf8(path) as name, safe_open(name, framework="numpy") as file:
         metadata = dict(file.metadata() or {})
         if metadata.get("format") != FORMAT:
             raise ValueError(f"it is of format {metadata.get('format')}")
@@ -372,8 +371,7 @@ def forget_rows(store: SqliteStore) -> None:
         if not path.exists():
             return
         try:
-            refuse_special(path)
-            with safe_open(path, framework="numpy") as file:
+            with named_in_utf8(path) as name, safe_open(name, framework="numpy") as file:
                 plan = Plan(**parse_json((file.metadata() or {})["plan"]))
         except (OSError, SafetensorError, ValueError, TypeError, KeyError, HedgedError):
             path.unlink()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # How long to wait: in seconds for a server to answer, or to show that it is still there, and in milliseconds for it to
 # take what it is sent; then for a lock that another holds, and for one statement.
 CONNECTION_LIMITS = {
-    "connect_timeout": 10,
+    "connect_timeout": 4,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 4,
@@ -234,6 +234,11 @@ def translating_errors(address: Address) -> Iterator[None]:
     psycopg = import_psycopg()
     try:
         yield
+    except psycopg.errors.ConnectionTimeout as error:
+        raise StoreError(
+            f"the server of {address} does not answer: check the address and that it is well; one that is slow to wake "
+            "is waited for longer with ?connect_timeout=30 after the name of the database"
+        ) from error
     except psycopg.OperationalError as error:
         raise StoreError(
             f"the server of {address} cannot be reached or gave up ({_reason(error, address)}): start it, or check the "

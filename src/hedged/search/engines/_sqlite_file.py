@@ -196,7 +196,7 @@ def read_columns(connection: sqlite3.Connection) -> dict[str, Any]:
 
 def _connect(path: Path) -> sqlite3.Connection:
     """A write-ahead log needs a file beside the store even to read; where none can be made, nobody can be writing."""
-    address = f"file:{quote(str(path))}"
+    address = f"file:{quote(os.fsencode(path))}"
     connection = sqlite3.connect(f"{address}?mode=rw", uri=True, isolation_level=None, timeout=TIMEOUT_SECONDS)
     try:
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -216,7 +216,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     """
     if not path.is_file():
         raise StoreError(f"there is no store {path}: give a file that `hedged index build` has made")
-    address = f"file:{quote(str(path))}?mode=ro"
+    address = f"file:{quote(os.fsencode(path))}?mode=ro"
     for mode in ("", "&immutable=1"):
         connection = sqlite3.connect(f"{address}{mode}", uri=True, isolation_level=None)
         try:
