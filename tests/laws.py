@@ -5,12 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from hedged.distributions import Distribution, Gaussian, Mixture, Point
+from hedged.distributions import Distribution, FullGaussian, Gaussian, LowRankGaussian, Mixture, Point
 from hedged.match import MatchCurve
 
 COMPONENTS = {"point": 0, "gaussian": 0, "mixture-1": 1, "mixture-2": 2, "mixture-4": 4}
 KINDS = list(COMPONENTS)
 RANDOM_KINDS = [kind for kind in KINDS if kind != "point"]
+TURNED_KINDS = ["full", "low-rank-1", "low-rank-3"]
 DTYPES = [torch.float32, torch.float64]
 
 
@@ -31,6 +32,23 @@ def embedding(
     if kind == "point":
         return Point(mean)
     return Mixture(mean, variance) if components else Gaussian(mean, variance)
+
+
+def turned(
+    kind: str, *batch: int, dim: int = 2, dtype: torch.dtype = torch.float64, seed: int = 0, spread: float = 0.3
+) -> FullGaussian | LowRankGaussian:
+    """A batch of Gaussians of one kind whose coordinates covary, about as wide as those of `embedding`."""
+    generator = seeded(seed)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*batch, *shape, generator=generator, dtype=torch.float64)
+
+    mean, width = normal(dim).to(dtype), spread * (0.5 + torch.rand(*batch, dim, generator=generator).double())
+    if kind == "full":
+        below = spread * normal(dim, dim).tril(-1)
+        return FullGaussian(mean, (below + width.diag_embed()).to(dtype))
+    factor = spread * normal(int(kind.rpartition("-")[2]), dim)
+    return LowRankGaussian(mean, width.square().to(dtype), factor.to(dtype))
 
 
 def rebuilt(z: Distribution, *tensors: Tensor) -> Distribution:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from scipy.stats import ncx2
+from scipy.stats import multivariate_normal, ncx2
 from torch import Tensor
 
 from hedged.distributions import Distribution
@@ -64,6 +64,16 @@ def anisotropic(m: ArrayLike, s: ArrayLike, sharpness: float, resolution: int = 
         for d in range(len(mean))
     )
     return DistanceLaw(r, radial * r ** (len(mean) - 1) * (np.exp(log_density) @ angular))
+
+
+def correlated(m: ArrayLike, covariance: ArrayLike, sharpness: float, resolution: int = 1) -> DistanceLaw:
+    """‖δ‖ for δ ~ N(m, S) in D ≤ 3 of any covariance S, in the same coordinates."""
+    mean, spread = np.asarray(m, dtype=np.float64), np.asarray(covariance, dtype=np.float64)
+    middle, width = float(np.linalg.norm(mean)), REACH * float(np.sqrt(np.trace(spread)))
+    r, radial = _radii(middle - width, middle + width, sharpness, 20 * resolution)
+    directions, angular = _sphere(len(mean), resolution)
+    density = multivariate_normal(mean, spread).pdf(r[:, None, None] * directions)
+    return DistanceLaw(r, radial * r ** (len(mean) - 1) * (density @ angular))
 
 
 def isotropic(distance: float, variance: float, dim: int, sharpness: float, resolution: int = 1) -> DistanceLaw:

@@ -1,5 +1,7 @@
 from .distributions import Distribution as Distribution
+from .distributions import FullGaussian as FullGaussian
 from .distributions import Gaussian as Gaussian
+from .distributions import LowRankGaussian as LowRankGaussian
 from .distributions import Mixture as Mixture
 from .distributions import Point as Point
 from .errors import HedgedError as HedgedError

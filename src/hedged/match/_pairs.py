@@ -44,9 +44,9 @@ class BatchPairs(NamedTuple):
 
 
 def values_per_pair(z1: Distribution, z2: Distribution) -> int:
-    """C₁ · C₂ · D, four times: what a difference of means, its square and two variances take."""
+    """C₁ · C₂ · D, four times: what a difference of means, its square and two variances take; twice for each factor."""
     first, second = (z.tensors[0].shape[len(z.batch_shape) :].numel() for z in (z1, z2))  # C · D each
-    return max(4 * first * second // z1.dim, 1)
+    return max((4 + 2 * (z1.rank + z2.rank)) * first * second // z1.dim, 1)
 
 
 def blocks(height: int, width: int, pairs: int) -> Iterator[tuple[slice, slice]]:

@@ -14,6 +14,7 @@ from hedged.distributions import Distribution, Gaussian, Point
 from hedged.errors import ValueRangeError
 from hedged.match._numbers import distance, probability
 from hedged.match._pairs import Matches
+from hedged.match._products import turned_product
 from hedged.match.estimators import ClosedForm, Estimator
 from hedged.match.model import MatchModel
 
@@ -113,8 +114,8 @@ class MatchCurve(MatchModel, kind="curve"):
     def fuse(self, z: Distribution, owner: Tensor) -> Distribution:
         """Π_i N(μ_i, σ_i²) ∝ N(μ, σ²) with 1/σ² = Σ_i 1/σ_i² and μ = σ² Σ_i μ_i/σ_i²: inputs that all show one thing.
 
-        The sure ones count most, and many make sure. Of mixtures, each is first taken as the Gaussian of its moments;
-        of points, the product is their mean.
+        The sure ones count most, and many make sure. Of covariances that are not diagonal, the inverses are added up as
+        matrices. Of mixtures, each is first taken as the Gaussian of its moments; of points, the product is their mean.
 
         Args:
             z: M embeddings.
@@ -126,6 +127,8 @@ class MatchCurve(MatchModel, kind="curve"):
         """
         if isinstance(z, Point):
             return Point(_sums(z.mean, owner) / owner.bincount().unsqueeze(1))
+        if not z.is_diagonal:
+            return turned_product(z, owner, prior=0.0)
         precision = z.variance.reciprocal()
         variance = _sums(precision, owner).reciprocal()
         return Gaussian(variance * _sums(precision * z.mean, owner), variance)

@@ -26,6 +26,7 @@ from hedged.match._closed_form.elementwise import closed_form_logit
 from hedged.match._closed_form.expansion import closed_form_error, is_tabulated
 from hedged.match._closed_form.matrix import closed_form_matrix
 from hedged.match._closed_form.nearest import nearest_points, nearest_spreads
+from hedged.match._closed_form.turned import turned_logit
 from hedged.match._numbers import cross_entropy, distance, probability
 from hedged.match._pairs import Matches
 
@@ -138,16 +139,17 @@ class ClosedForm(Estimator):
 
     m = a (μ₁ − μ₂) and s = a² (σ₁² + σ₂²), each `(..., D)`; w_j and c_j expand the curve. Mixtures average over pairs
     of components. The value is never below Jensen's bound (`MatchCurve.log_floor`) nor above σ(b), between which the
-    truth lies too. Two points need no integral: the exact sigmoid.
+    truth lies too. Two points need no integral: the exact sigmoid. Where covariances are not diagonal, pairs are turned
+    until they are, or the product is a determinant: the error is the same.
 
     On a CPU all pairs, the best matches and the costs of a batch are compiled (`hedged.match._closed_form` is the map);
-    elsewhere they are blocks of the same formula.
+    elsewhere, and where covariances are not diagonal, they are blocks of the same formula.
     """
 
     def logit(self, z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
         if _are_points(z1, z2):
             return curve.logit_at(distance(z1.mean, z2.mean))
-        return closed_form_logit(z1, z2, curve)
+        return (closed_form_logit if _are_diagonal(z1, z2) else turned_logit)(z1, z2, curve)
 
     def error_bound(self, curve: MatchCurve, dtype: torch.dtype) -> float:
         """The sup error of the expansion between and beyond all grid points, of the arithmetic, and of the rounding."""
@@ -157,24 +159,24 @@ class ClosedForm(Estimator):
         return f"at most {self.error_bound(curve, dtype):.1e} (certified)"
 
     def probability_matrix(self, z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
-        if _are_points(z1, z2) or not _on_cpu(z1, z2):
+        if _are_points(z1, z2) or not _has_loops(z1, z2):
             return super().probability_matrix(z1, z2, curve)
         return closed_form_matrix(z1, z2, curve)
 
     def nearest(self, z: Distribution, gallery: Distribution, curve: MatchCurve, k: int, exclude_self: bool) -> Matches:
-        if not _on_cpu(z, gallery):
+        if not _has_loops(z, gallery):
             return super().nearest(z, gallery, curve, k, exclude_self)
         search = nearest_points if _are_points(z, gallery) else nearest_spreads
         return search(z, gallery, curve, k, exclude_self)
 
     def chosen_logits(self, z: Distribution, items: Distribution, chosen: Tensor, curve: MatchCurve) -> Tensor:
         pays = needs_loops(chosen.numel() * self.values_per_pair(z, items))
-        if _are_points(z, items) or not _on_cpu(z, items) or not pays:
+        if _are_points(z, items) or not _has_loops(z, items) or not pays:
             return super().chosen_logits(z, items, chosen, curve)
         return candidate_logits(z, items, chosen, curve)
 
     def pair_costs(self, z: Distribution, labels: Tensor, curve: MatchCurve) -> Tensor:
-        if not (not z.is_point and _on_cpu(z) and is_tabulated(curve.bias.item())):
+        if not (not z.is_point and _has_loops(z) and is_tabulated(curve.bias.item())):
             return super().pair_costs(z, labels, curve)
         return closed_form_pair_costs(z, labels, curve)
 
@@ -183,8 +185,13 @@ def _are_points(*embeddings: Distribution) -> bool:
     return all(z.is_point for z in embeddings)
 
 
-def _on_cpu(*embeddings: Distribution) -> bool:
-    return all(z.device.type == "cpu" for z in embeddings)
+def _are_diagonal(*embeddings: Distribution) -> bool:
+    return all(z.is_diagonal for z in embeddings)
+
+
+def _has_loops(*embeddings: Distribution) -> bool:
+    """Whether there are compiled loops: on a CPU, for diagonal covariances."""
+    return _are_diagonal(*embeddings) and all(z.device.type == "cpu" for z in embeddings)
 
 
 @final

@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from hedged.distributions import Distribution, Gaussian, Mixture, Point
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.match._evidence.matrix import are_few, log_factors, logit_matrix, shared_groups
+from hedged.match._evidence.turned import turned_log_factor, widest
+from hedged.match._products import turned_product
 from hedged.match.model import MatchModel
 
 WIDEST = 1 + 1e-5  # a variance that is 1 but for rounding
@@ -30,6 +32,8 @@ class Evidence(MatchModel, kind="evidence"):
     Gaussians and mixtures. With means μ, variances σ² ≤ 1 and t = σ₁² + σ₂² − σ₁²σ₂², the log factor of Gaussians is
 
         ½ Σ_d [(σ₂²μ₁² + σ₁²μ₂² − (μ₁ − μ₂)²)/t − log t].
+
+    Where covariances are not diagonal it is as exact, by determinants (`hedged.match._evidence.turned`).
 
     An input of which nothing is known, p(z|x) = r, leaves the prior: log-odds of c. Several inputs of one identity are
     fused by adding what each knows, λ = 1/σ² − 1 and ν = μ/σ² (`fuse`).
@@ -106,10 +110,14 @@ class Evidence(MatchModel, kind="evidence"):
             z2: the same; batches broadcast.
         """
         _require_posteriors(z1, z2)
-        (mean1, spread1), (mean2, spread2) = self._latent(z1).parts(), self._latent(z2).parts()
-        each = _log_factor(
-            mean1.unsqueeze(-2), spread1.unsqueeze(-2), mean2.unsqueeze(-3), spread2.unsqueeze(-3)
-        )  # (..., C1, C2)
+        z1, z2 = self._latent(z1), self._latent(z2)
+        if z1.is_diagonal and z2.is_diagonal:
+            (mean1, spread1), (mean2, spread2) = z1.parts(), z2.parts()
+            each = _log_factor(
+                mean1.unsqueeze(-2), spread1.unsqueeze(-2), mean2.unsqueeze(-3), spread2.unsqueeze(-3)
+            )  # (..., C1, C2)
+        else:
+            each = turned_log_factor(z1, z2).to(torch.promote_types(z1.dtype, z2.dtype))
         each = each.flatten(-2)
         return each.logsumexp(-1) - math.log(each.shape[-1]) if each.shape[-1] > 1 else each[..., 0]
 
@@ -140,7 +148,8 @@ class Evidence(MatchModel, kind="evidence"):
         """Log-odds of all pairs of two lists, `(N, M)`, without gradients, in bounded memory.
 
         Matrix products where neighbouring dimensions share a variance in a few groups (one variance an input is one
-        group), a compiled loop over dimensions otherwise. Both are exact.
+        group), a compiled loop over dimensions otherwise; blocks of `logit` where covariances are not diagonal. All
+        are exact.
 
         Args:
             z1: a list of N Gaussians or mixtures.
@@ -148,6 +157,8 @@ class Evidence(MatchModel, kind="evidence"):
         """
         _require_lists(z1, z2)
         _require_posteriors(z1, z2)
+        if not (z1.is_diagonal and z2.is_diagonal):
+            return super().matrix(z1, z2)
         dtype = torch.promote_types(z1.dtype, z2.dtype)
         log_odds, temper = self.log_odds.item(), self.temper.item()
         if not self._rarity:
@@ -163,6 +174,8 @@ class Evidence(MatchModel, kind="evidence"):
         """What an embedding says of z: all dimensions, but for the rarity."""
         if not self._rarity:
             return z
+        if not z.is_diagonal:
+            raise ShapeError(f"embeddings that say how rare they are have diagonal covariances, got {z!r}")
         if z.dim < 2:
             raise ShapeError(f"embeddings that say how rare they are have at least 2 dimensions, got {z!r}")
         return z._map(lambda t: t[..., :-1])
@@ -205,11 +218,11 @@ class Evidence(MatchModel, kind="evidence"):
             out[top : top + rows] = log_odds + temper * factors
         return out
 
-    def fuse(self, z: Distribution, owner: Tensor) -> Gaussian:
+    def fuse(self, z: Distribution, owner: Tensor) -> Distribution:
         """What several inputs of one identity tell of it together: λ = Σ λ_i and ν = Σ ν_i, the exact posterior.
 
         Args:
-            z: a list of N Gaussians.
+            z: a list of N Gaussians, of any covariances.
             owner: (N,), integers from 0: the identity each belongs to; identity k becomes row k of the result. An
                 identity without inputs gets the prior N(0, I).
 
@@ -219,7 +232,7 @@ class Evidence(MatchModel, kind="evidence"):
         (1.3333..., 0.3333...)
         """
         _require_posteriors(z)
-        if not isinstance(z, Gaussian):
+        if z.n_components > 1 or isinstance(z, Mixture):
             raise ShapeError(
                 f"Gaussians are fused, got a {type(z).__name__}: n mixtures of C components would make one of Cⁿ of "
                 "unequal weight. Fuse Gaussian(z.mean, z.variance), or use a Gaussian head"
@@ -231,6 +244,8 @@ class Evidence(MatchModel, kind="evidence"):
             )
         if len(owner) and int(owner.min()) < 0:
             raise ShapeError(f"owners are numbered from 0, got {int(owner.min())}")
+        if not z.is_diagonal:
+            return turned_product(self._latent(z), owner, prior=1.0)
         count = int(owner.max()) + 1 if len(owner) else 0
         latent = self._latent(z)
         mean, spread = latent.mean, latent.variance.expand_as(latent.mean)
@@ -246,12 +261,14 @@ class Evidence(MatchModel, kind="evidence"):
         return Gaussian(mean, spread)
 
     def information(self, z: Distribution) -> Tensor:
-        """½ Σ_d log(1 + λ_d) in nats, `(...)`: how much narrower than the prior an embedding is.
+        """½ Σ_d log(1 + λ_d) = −½ log |Σ| in nats, `(...)`: how much narrower than the prior an embedding is.
 
         Args:
             z: Gaussians, or mixtures, whose components are averaged.
         """
         _require_posteriors(z)
+        if not z.is_diagonal:
+            return -0.5 * self._latent(z).covariances().logdet().mean(-1)
         mean, spread = self._latent(z).parts()
         return -0.5 * (spread.expand_as(mean)).log().sum(-1).mean(-1)
 
@@ -301,16 +318,21 @@ def _require_posteriors(*zs: Distribution) -> None:
                 "a Point claims infinite evidence, which no finite prior odds can weigh: give it the variance of what "
                 "it does not know, as Gaussian(z.mean, variance) with 0 < variance ≤ 1, or compare by a MatchCurve"
             )
-        if not isinstance(z, Gaussian | Mixture):
+        if not isinstance(z, Distribution):
             raise ShapeError(f"embeddings are compared, got a {type(z).__name__}: wrap it as Gaussian(mean, variance)")
-        widest = float(z.parts()[1].detach().max()) if z.parts()[1].numel() else 0.0
-        if widest > WIDEST:
+        most = _widest(z) if z.is_diagonal else widest(z)
+        if most > WIDEST:
             raise ValueRangeError(
                 f"evidence compares posteriors of an identity with the prior N(0, I), so no variance exceeds 1; got "
-                f"one of {widest:g}. Rescale the space, or use a head that keeps to it (EvidenceHead)"
+                f"one of {most:g}. Rescale the space, or use a head that keeps to it (EvidenceHead)"
             )
     if len({z.dim for z in zs}) > 1:
         raise ShapeError(f"embeddings of one space are compared, got dimensions {[z.dim for z in zs]}")
+
+
+def _widest(z: Distribution) -> float:
+    variance = z.parts()[1].detach()
+    return float(variance.max()) if variance.numel() else 0.0
 
 
 def _require_lists(z1: Distribution, z2: Distribution) -> None:

@@ -5,6 +5,7 @@ r"""How a match curve is integrated in closed form: σ(b − u) as a sum of Gaus
 | `expansion.py`, `.json` | σ(b − u) ≈ Σ_j w_j(b) exp(−c_j u²), with a certified error |
 | `units.py` | embeddings and curve in the units in which p(m \| r) = σ(b − r); what is cut, and where |
 | `elementwise.py` | pairs that broadcast, with gradients: `match_probability` |
+| `turned.py` | the same where covariances are not diagonal |
 | `matrix.py` | all pairs of two lists: `match_matrix` |
 | `nearest.py`, `leaves.py` | the best matches in a gallery: `best_matches` |
 | `candidates.py` | probes and the candidates that each has chosen: the second stage of a search |

@@ -1,0 +1,222 @@
+"""The closed form where covariances are not diagonal: pairs that broadcast, with gradients.
+
+For v ~ N(m, S),  E[exp(−c‖v‖²)] = |A|^(−1/2) exp(−c mᵀA⁻¹m)  with  A = I + 2cS. In up to four dimensions each pair is
+turned into the eigenbasis of its S, once for all terms: there it is the sum that diagonal covariances have. In more,
+covariances are diag s + FᵀF, and A is diag t + 2c FᵀF with t = 1 + 2cs: its determinant and its inverse are those of
+K = I + 2c F diag(1/t) Fᵀ, a matrix as small as the rank (Woodbury).
+
+The arithmetic is double. S is known to ε‖S‖ only, of which an eigenvalue near 0 has its share; a term is moved by that
+at most like ε √(2c‖S‖), and beyond ‖S‖ = `MOST` no p is more than 10⁻⁵ (docs/closed-form.md).
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import logsigmoid
+
+from hedged.distributions import MOST_FULL, Distribution
+from hedged.match._closed_form.elementwise import expected_gaussians
+from hedged.match._closed_form.expansion import Expansion, arithmetic_dtype, expand
+from hedged.match._closed_form.units import in_units, too_small, unit
+from hedged.match._numbers import log_odds
+
+if TYPE_CHECKING:
+    from hedged.match.curve import MatchCurve
+
+MOST = 1e12  # the largest trace of S, in units of the curve: what is wider is shrunk to it
+SWEEPS = 12  # of rotations, at most: four dimensions take about five
+SETTLED = 1e-15  # of the trace: covariances below it are none
+
+
+def turned_logit(z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
+    """log p/(1 − p) of pairs, broadcast over the batch dimensions `(...)`, with gradients."""
+    dtype, terms = torch.promote_types(z1.dtype, z2.dtype), expand(curve.bias)
+    one, other = z1.to(torch.float64), z2.to(torch.float64)
+    mean = in_units(curve, one.parts()[0].unsqueeze(-2) - other.parts()[0].unsqueeze(-3))  # (..., C₁, C₂, D)
+    if z1.dim <= MOST_FULL:
+        covariance = one.covariances().unsqueeze(-3) + other.covariances().unsqueeze(-4)
+        trace = covariance.diagonal(dim1=-2, dim2=-1).sum(-1)
+        scale = _square_unit(curve, trace)
+        narrow = arithmetic_dtype(terms, z1.dim, dtype)
+        value = _Turned.apply(mean, covariance * scale[..., None, None], *terms, narrow)  # type: ignore[no-untyped-call]
+    else:
+        own, factor = _both_spreads(one, other)
+        trace = own.sum(-1) + factor.square().sum((-1, -2))
+        scale = _square_unit(curve, trace)
+        wide = own * scale[..., None], factor * scale.sqrt()[..., None, None]
+        value = _OneByOne.apply(mean, *wide, *terms)  # type: ignore[no-untyped-call]
+    log_p = _log_p(value, mean, trace * scale, curve, terms)
+    return log_odds(torch.minimum(log_p, logsigmoid(curve.bias.to(log_p)))).to(dtype)
+
+
+def _square_unit(curve: MatchCurve, trace: Tensor) -> Tensor:
+    """a², or what makes the trace of a covariance `MOST`, `(...)`."""
+    return torch.minimum(unit(curve, trace.dtype).square(), MOST / trace.clamp(min=torch.finfo(trace.dtype).tiny))
+
+
+def _both_spreads(z1: Distribution, z2: Distribution) -> tuple[Tensor, Tensor]:
+    """s and F of the covariance diag s + FᵀF of differences, `(..., C₁, C₂, D)` and `(..., C₁, C₂, R₁ + R₂, D)`."""
+    (own1, factor1), (own2, factor2) = z1.spreads(), z2.spreads()
+    own = own1.unsqueeze(-2) + own2.unsqueeze(-3)
+    factors = (factor1.unsqueeze(-3), factor2.unsqueeze(-4))
+    return own, torch.cat([f.expand(*own.shape[:-1], -1, -1) for f in factors], dim=-2)
+
+
+def _log_p(value: Tensor, mean: Tensor, trace: Tensor, curve: MatchCurve, terms: Expansion) -> Tensor:
+    """log p of pairs from the sums of pairs of components, `(..., C₁, C₂)`: never below Jensen's bound."""
+    tiny = too_small(value.dtype)
+    log_value = torch.where(value > tiny, value.clamp(min=tiny).log(), -torch.inf)
+    reach = (mean.square().sum(-1) + trace).clamp(min=tiny).sqrt()
+    each = torch.maximum(log_value, curve.log_floor(reach)).flatten(-2)
+    return each.logsumexp(-1) - math.log(each.shape[-1]) if each.shape[-1] > 1 else each[..., 0]
+
+
+def eigenbasis(covariance: Tensor) -> tuple[Tensor, Tensor]:
+    """s and Q of S = Q diag(s) Qᵀ, `(D, ...)` and `(D, D, ...)`, of small matrices `(..., D, D)`: Jacobi's rotations.
+
+    All matrices are turned at once, so that a million small ones take no longer than their arithmetic. Two dimensions
+    need one rotation.
+
+    >>> s, q = eigenbasis(torch.tensor([[[2.0, 1.0], [1.0, 2.0]]]))
+    >>> s.flatten().tolist(), q.abs()[0, 0].item()
+    ([1.0, 3.0], 0.7071...)
+    """
+    dim = covariance.shape[-1]
+    a = {(i, k): covariance[..., i, k].clone() for i in range(dim) for k in range(i, dim)}
+    one, zero = torch.ones_like(a[0, 0]), torch.zeros_like(a[0, 0])
+    q = [[one if i == k else zero for k in range(dim)] for i in range(dim)]
+    for _ in range(1 if dim <= 2 else SWEEPS):
+        for i, k in combinations(range(dim), 2):
+            _rotate(a, q, i, k)
+        if dim > 2 and _are_settled(a, dim):
+            break
+    return torch.stack([a[i, i].clamp(min=0) for i in range(dim)]), torch.stack([torch.stack(row) for row in q])
+
+
+def _rotate(a: dict[tuple[int, int], Tensor], q: list[list[Tensor]], i: int, k: int) -> None:
+    """Turn the axes i < k so that they no longer covary."""
+    gap, twice = a[k, k] - a[i, i], 2 * a[i, k]
+    length = (gap.abs() + torch.hypot(gap, twice)).clamp(min=torch.finfo(gap.dtype).tiny)
+    tangent = torch.where(gap < 0, -twice, twice) / length
+    cosine = (1 + tangent.square()).rsqrt()
+    sine = tangent * cosine
+    shift = tangent * a[i, k]
+    a[i, i], a[k, k], a[i, k] = a[i, i] - shift, a[k, k] + shift, torch.zeros_like(shift)
+    for j in range(len(q)):
+        if j not in (i, k):
+            at, beside = (min(i, j), max(i, j)), (min(j, k), max(j, k))
+            a[at], a[beside] = cosine * a[at] - sine * a[beside], sine * a[at] + cosine * a[beside]
+        q[j][i], q[j][k] = cosine * q[j][i] - sine * q[j][k], sine * q[j][i] + cosine * q[j][k]
+
+
+def _are_settled(a: dict[tuple[int, int], Tensor], dim: int) -> bool:
+    trace = torch.stack([a[i, i] for i in range(dim)]).sum(0)
+    left = torch.stack([a[pair].abs() for pair in combinations(range(dim), 2)]).amax(0)
+    return bool((left <= SETTLED * trace).all())
+
+
+class _Turned(torch.autograd.Function):
+    """Σ_j w_j E[exp(−c_j ‖v‖²)] for v ~ N(m, S), `(...)`, from m `(..., D)` and S `(..., D, D)`, D small."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, mean: Tensor, covariance: Tensor, widths: Tensor, weights: Tensor, narrow: torch.dtype
+    ) -> Tensor:
+        spreads, axes = eigenbasis(covariance)
+        turned = (axes * mean.movedim(-1, 0).unsqueeze(1)).sum(0)  # Qᵀm, (D, ...)
+        ctx.save_for_backward(turned, spreads, axes, widths, weights)
+        squares = turned.square().to(narrow)
+        given = squares, spreads.to(narrow), widths.to(narrow), weights.to(narrow)
+        return expected_gaussians(*given).to(mean.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        """Back to the axes that were given: ∂/∂m = Q ∂/∂(Qᵀm), ∂/∂S = Q G Qᵀ.
+
+        G has the slopes in s on its diagonal, and beside it the slopes Σ_j w_j 2c_j² E_j m_i m_k / (t_i t_k).
+        """
+        turned, spreads, axes, widths, weights = ctx.saved_tensors
+        with torch.enable_grad():
+            given = [x.detach().requires_grad_() for x in (turned.square(), spreads, widths, weights)]
+            value = expected_gaussians(*given)
+        wanted = given if ctx.needs_input_grad[2] else [*given[:2], given[3]]
+        to_squares, to_spreads, *rest = torch.autograd.grad(value, wanted, grads[0])
+        to_widths, to_weights = rest if len(rest) == 2 else (None, rest[0])
+        along = axes * (2 * turned * to_squares)
+        slopes = (to_spreads * axes).unsqueeze(1) * axes  # (i, k, D, ...), summed over the eigenvectors below
+        to_covariance = slopes.sum(2)
+        for i, k in combinations(range(len(turned)), 2):
+            beside = _slope_beside(i, k, turned, spreads, widths, weights) * grads[0]
+            both = axes[:, i].unsqueeze(1) * axes[:, k] * beside
+            to_covariance = to_covariance + both + both.transpose(0, 1)
+        return along.sum(1).movedim(0, -1), to_covariance.movedim((0, 1), (-2, -1)), to_widths, to_weights, None
+
+
+def _slope_beside(i: int, k: int, turned: Tensor, spreads: Tensor, widths: Tensor, weights: Tensor) -> Tensor:
+    """m_i m_k Σ_j w_j 2c_j² E_j / (t_i t_k), `(...)`: the slope in a covariance that is 0 in the eigenbasis."""
+    squares, total = turned.square(), torch.zeros_like(turned[0])
+    for c, w in zip(widths.tolist(), weights.tolist(), strict=True):
+        stretch = 1 + 2 * c * spreads
+        volume = stretch.prod(0)
+        rest = (squares / stretch).sum(0).mul_(-c).exp_().mul_(volume.rsqrt())
+        total.add_(rest.div_(stretch[i] * stretch[k]), alpha=2 * w * c * c)
+    return turned[i] * turned[k] * total
+
+
+class _OneByOne(torch.autograd.Function):
+    """The same for S = diag s + FᵀF, from m and s `(..., D)` and F `(..., R, D)`.
+
+    No tensor has the pairs and the terms as axes: the gradient works one term after the other out again.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, mean: Tensor, own: Tensor, factor: Tensor, widths: Tensor, weights: Tensor) -> Tensor:
+        ctx.save_for_backward(mean, own, factor, widths, weights)
+        total = torch.zeros_like(mean[..., 0])
+        for c, w in zip(widths, weights.tolist(), strict=True):
+            total.add_(low_rank_term(mean, own, factor, c), alpha=w)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        *given, widths, weights = ctx.saved_tensors
+        sums = [torch.zeros_like(x) for x in given]
+        to_widths, to_weights = torch.zeros_like(widths), torch.zeros_like(weights)
+        for j, w in enumerate(weights.tolist()):
+            with torch.enable_grad():
+                leaves = [x.detach().requires_grad_() for x in (*given, widths[j])]
+                term = low_rank_term(*leaves)
+            *slopes, to_widths[j] = torch.autograd.grad(term, leaves, w * grads[0])
+            to_weights[j] = (term.detach() * grads[0]).sum()
+            for total, slope in zip(sums, slopes, strict=True):
+                total.add_(slope)
+        return *sums, to_widths, to_weights
+
+
+def low_rank_term(mean: Tensor, own: Tensor, factor: Tensor, c: Tensor) -> Tensor:
+    """E[exp(−c‖v‖²)] for v ~ N(m, diag s + FᵀF), `(...)`, by elimination in K = I + 2c F diag(1/t) Fᵀ.
+
+    >>> m, f = torch.tensor([1.0, 0.0]), torch.tensor([[0.0, 2.0]])  # e⁻¹ / √(1 + 2·4) = e⁻¹ / 3
+    >>> low_rank_term(m, torch.zeros(2), f, torch.tensor(1.0)) * 3 * torch.e
+    tensor(1.0000)
+    """
+    stretch = 1 + 2 * c * own
+    weighed = factor / stretch.unsqueeze(-2)
+    small = 2 * c * (weighed @ factor.mT) + torch.eye(factor.shape[-2], dtype=own.dtype, device=own.device)
+    pull = (weighed @ mean.unsqueeze(-1)).squeeze(-1)
+    square, log_volume = (mean.square() / stretch).sum(-1), stretch.log().sum(-1)
+    for _ in range(factor.shape[-2]):  # one row of K after the other
+        pivot, row = small[..., 0, 0], small[..., 0, 1:]
+        share = pull[..., 0] / pivot
+        square, log_volume = square - 2 * c * share * pull[..., 0], log_volume + pivot.log()
+        pull = pull[..., 1:] - share.unsqueeze(-1) * row
+        small = small[..., 1:, 1:] - row.unsqueeze(-1) * (row / pivot.unsqueeze(-1)).unsqueeze(-2)
+    return torch.exp(-c * square.clamp(min=0) - 0.5 * log_volume)
