@@ -12,6 +12,7 @@ from hedged._files import make_folder
 from hedged.cli._decisions import print_calibration
 from hedged.cli._output import Json, examples, print_json
 from hedged.cli._pairs import PairsFile, PairsImages
+from hedged.cli._promises import check_rates, gallery_thresholds, print_promises
 from hedged.cli._runs import RunFolder
 from hedged.errors import ConfigError, RunError
 
@@ -25,6 +26,7 @@ EXAMPLES = examples(
     "hedged calibrate runs/first",
     "hedged calibrate runs/first --false-match-rate 0.001 --abstain-rate 0.2",
     "hedged calibrate runs/first --pairs pairs.csv --base-rate 0.01 --costs 100,1,0.5",
+    "hedged calibrate runs/dogs --fpir 0.01 --fpir 0.1 --store dogs.db",
 )
 FALSE_MATCH_RATE, ABSTAIN_RATE = 0.01, 0.1  # the defaults
 DPI = 160  # of the picture
@@ -53,6 +55,18 @@ def calibrate(
     base_rate: Annotated[
         float, typer.Option("--base-rate", help="Expected share of pairs that match, where the model will be used.")
     ] = 0.5,
+    fpir: Annotated[
+        list[float],
+        typer.Option(
+            "--fpir",
+            metavar="RATE",
+            help="Promise that `identify` takes at most this share of strangers for somebody; may be repeated.",
+        ),
+    ] = [],  # noqa: B006 - typer reads it, nobody writes it
+    store: Annotated[
+        str | None,
+        typer.Option("--store", metavar="STORE", help="For --fpir: the gallery. [the run's validation identities]"),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Calibrate match probabilities and choose decision thresholds.
@@ -61,23 +75,34 @@ def calibrate(
     identities), finds the threshold for a false-match rate, and decides when to abstain. The pairs are those of FILE,
     or else of the run's validation data. Writes RUN/calibration.json, which `evaluate`, `match`, `search` and
     `identify` then use, and RUN/reliability.png.
+
+    With --fpir, validation identities are tried as strangers to a gallery, one input each, and the threshold is found
+    that a stranger passes with no more than that probability. Too few identities for a rate are refused.
     """
+    from dataclasses import replace
+
     from hedged.decisions import calibrate as find
     from hedged.training import Run
 
     if pairs and corrupt:
         raise ConfigError("--corrupt is for the run's own data and --pairs for others: give one of them")
+    check_rates(fpir, store is not None, pairs is not None)
     aims = _aims(false_match_rate, abstain_rate, costs, base_rate)
     opened = Run(run)
     if opened.folder.is_dir():
         make_folder(opened.folder)  # one that cannot be written is refused before the work
     source = _source(opened, pairs, images, corrupt)
+    gallery = gallery_thresholds(opened.embedder, source, fpir, store) if fpir else None
     found = find(source.pairs, opened.embedder.fingerprint(), aims)
+    found = replace(found, decider=replace(found.decider, gallery=gallery))
     path = _save(found, opened, source.words)
     if json:
         print_json(loads(path.read_text(encoding="utf-8")))
         return
     print_calibration(found, source.words)
+    if gallery is not None:
+        print()
+        print_promises(gallery)
     print(f"\ncalibration: {path}\npicture: {opened.reliability_file}")
 
 

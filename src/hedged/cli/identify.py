@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hedged.cli._inputs import Images, SkipBroken, embedded_sound, inputs_of
-from hedged.cli._output import Json, examples, print_json, print_table
+from hedged.cli._output import Json, examples, print_json, print_table, printable
 from hedged.cli._runs import Model, load_embedder
 from hedged.cli._stores import StoreName, Wheres, check_model, filters
-from hedged.errors import ConfigError
+from hedged.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
     from hedged.decisions import Decider
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "hedged identify runs/dogs dogs.db unknown.jpg",
     "hedged identify runs/dogs dogs.db unknown/ --fusion mixture --none 0.5 --json",
+    "hedged identify runs/dogs dogs.db unknown/ --coverage 0.95 --fpir 0.01",
 )
+NOBODY = "none of these"
 
 
 class How(StrEnum):
@@ -46,6 +49,18 @@ def identify(
         float, typer.Option("--none", metavar="SHARE", help="Expected share of inputs that show nobody in the store.")
     ] = 0.1,
     top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="Identities to show per input.")] = 3,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            "--coverage", metavar="SHARE", help="Also list candidates that hold the right answer this often, as 0.95."
+        ),
+    ] = None,
+    fpir: Annotated[
+        float | None,
+        typer.Option(
+            "--fpir", metavar="RATE", help="Take at most this share of strangers for somebody; see `hedged calibrate`."
+        ),
+    ] = None,
     where: Wheres = [],  # noqa: B006 - typer reads it, nobody writes it
     skip_broken: SkipBroken = False,
     json: Json = False,
@@ -56,9 +71,11 @@ def identify(
     does "none of these". If the model was calibrated (`hedged calibrate`), the probabilities are calibrated, and the
     decision on the best identity is shown: accept, reject or abstain. It is never accepted where "none of these" is
     more likely.
+
+    --coverage and --fpir are promises for identities like those in the store, not estimates. Candidates are calibrated
+    on the store itself, one row of each identity left out in turn; the threshold of --fpir by `hedged calibrate`.
     """
-    if not 0 < none < 1:  # before the work
-        raise ConfigError(f"--none is the share of inputs that show nobody in the store, in (0, 1), got {none:g}")
+    _check(none, coverage, fpir, fusion)  # before the work
     embedder = load_embedder(run)
     from hedged.decisions import load_decider  # after it: loading a model decides how torch is imported
     from hedged.search import Identifier, Identities, open_store
@@ -69,15 +86,36 @@ def identify(
         check_model(store, embedder)
         identities = Identities.read(store, filters(where))
     calibrated = decider.calibrator.log_odds if decider else None
-    identifier = Identifier(identities, _fusion(fusion, neighbours), none, calibrated)
+    accept_from = None if fpir is None else _accept_from(decider, run, fpir, len(identities.labels))
+    identifier = Identifier(identities, _fusion(fusion, neighbours), none, calibrated, coverage)
     found: list[tuple[str, Identified]] = []
     for some, z in embedded_sound(embedder, inputs, skip_broken):
         found += zip(some.ids, identifier.identify(z, top), strict=True)
     if json:
-        print_json([_content(image, one, decider) for image, one in found])
+        print_json([_content(image, one, decider, accept_from) for image, one in found])
         return
     for image, one in found:
-        _print(image, one, decider)
+        _print(image, one, decider, accept_from)
+
+
+def _check(none: float, coverage: float | None, fpir: float | None, fusion: How) -> None:
+    if not 0 < none < 1:
+        raise ConfigError(f"--none is the share of inputs that show nobody in the store, in (0, 1), got {none:g}")
+    if coverage is not None and not 0 < coverage < 1:
+        raise ConfigError(f"--coverage is the share of sets that hold the right answer, in (0, 1), got {coverage:g}")
+    if fpir is not None and fusion is not How.PRODUCT:
+        raise ConfigError(
+            f"--fpir is promised for --fusion {How.PRODUCT}, got --fusion {fusion}: leave one of them out"
+        )
+
+
+def _accept_from(decider: Decider | None, run: Path, fpir: float, identities: int) -> float:
+    if decider is None or decider.gallery is None:
+        raise RunError(
+            f"{run} has no threshold for strangers: find one with `hedged calibrate {run} --fpir {fpir:g} --store "
+            "STORE`"
+        )
+    return decider.gallery.at(fpir, identities)
 
 
 def _fusion(how: How, neighbours: int) -> Fusion:
@@ -88,9 +126,9 @@ def _fusion(how: How, neighbours: int) -> Fusion:
     ]
 
 
-def _content(image: str, one: Identified, decider: Decider | None) -> dict[str, Any]:
+def _content(image: str, one: Identified, decider: Decider | None, accept_from: float | None) -> dict[str, Any]:
     best = [each._asdict() for each in one.best]
-    content = {
+    content: dict[str, Any] = {
         "image": image,
         "label": one.label,
         "probability": one.probability,
@@ -98,7 +136,17 @@ def _content(image: str, one: Identified, decider: Decider | None) -> dict[str, 
         "uncertainty": one.uncertainty,
         "best": best,
     }
+    if one.candidates is not None:
+        content["candidates"] = one.candidates._asdict()
+    if accept_from is not None:
+        content["at_fpir"] = _at(one, accept_from)
     return content | ({"decision": _decision(one, decider)} if decider else {})
+
+
+def _at(one: Identified, accept_from: float) -> str | None:
+    """The best identity if its score passes; None: nobody."""
+    likeliest = max(one.best, key=lambda each: each.logit)
+    return likeliest.label if likeliest.logit >= accept_from else None
 
 
 def _decision(one: Identified, decider: Decider) -> str:
@@ -109,10 +157,16 @@ def _decision(one: Identified, decider: Decider) -> str:
     return (Verdict.ABSTAIN if one.label is None and verdict is Verdict.ACCEPT else verdict).value
 
 
-def _print(image: str, one: Identified, decider: Decider | None) -> None:
+def _print(image: str, one: Identified, decider: Decider | None, accept_from: float | None) -> None:
     rows = [(each.label, f"{each.probability:.4f}", str(each.images)) for each in one.best]
-    rows.append(("none of these", f"{one.none_probability:.4f}", ""))
+    rows.append((NOBODY, f"{one.none_probability:.4f}", ""))
     rows.sort(key=lambda row: -float(row[1]))
     decided = f", {_decision(one, decider)}" if decider else ""
-    title = f"{image}: {one.label or 'none of these'} (uncertainty {one.uncertainty:.4f}{decided})"
+    title = f"{image}: {one.label or NOBODY} (uncertainty {one.uncertainty:.4f}{decided})"
     print_table(title, ("identity", "probability", "images"), rows)
+    if one.candidates is not None:
+        names = [*one.candidates.labels, *([NOBODY] if one.candidates.nobody else [])]
+        held = ", ".join(map(printable, names)) or "nobody fits, and nor does a stranger: unlike what the store holds"
+        print(f"candidates (right in {one.candidates.coverage:g} of such sets): {held}")
+    if accept_from is not None:
+        print(f"at the promised FPIR: {printable(_at(one, accept_from) or NOBODY)}")

@@ -13,6 +13,12 @@ from .choice import quality as quality
 from .decider import Answer as Answer
 from .decider import Decider as Decider
 from .decider import load_decider as load_decider
+from .guarantees import CandidateRule as CandidateRule
+from .guarantees import FalsePositiveThreshold as FalsePositiveThreshold
+from .guarantees import GalleryThresholds as GalleryThresholds
+from .guarantees import false_positive_threshold as false_positive_threshold
+from .guarantees import least_identities as least_identities
+from .guarantees import promised_rates as promised_rates
 from .pairs import ScoredPairs as ScoredPairs
 from .pairs import identities_of_list as identities_of_list
 from .policy import AbstainByCosts as AbstainByCosts

@@ -14,10 +14,12 @@ from hedged._files import CALIBRATION, write_json
 from hedged._odds import expit
 from hedged._reading import read_json
 from hedged.decisions.calibrators import Calibrator, base_rate_shift
+from hedged.decisions.guarantees import FalsePositiveThreshold, GalleryThresholds
 from hedged.decisions.policy import Policy, Verdict
 from hedged.errors import HedgedError, RunError
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, FORMAT)  # the first knew nothing of galleries
 
 
 class Answer(NamedTuple):
@@ -42,6 +44,7 @@ class Decider:
         calibrator: From the model's log-odds to calibrated ones.
         base_rate: The share of pairs that match where it is used.
         policy: When to accept, reject and abstain.
+        gallery: Thresholds for identification, if `hedged calibrate --fpir` found some.
 
     >>> from hedged.decisions import Temperature
     >>> decider = Decider("0123456789abcdef", Temperature(2.0, 1.0), 0.5, Policy(-2.0, 3.0))
@@ -53,6 +56,7 @@ class Decider:
     calibrator: Calibrator
     base_rate: float
     policy: Policy
+    gallery: GalleryThresholds | None = None
 
     def log_odds(self, scores: Any) -> Any:
         """Calibrated log-odds at the base rate, an array of the shape of `scores`.
@@ -92,6 +96,7 @@ class Decider:
             "base_rate": self.base_rate,
             "reject_below": _finite(self.policy.reject_below),
             "accept_from": _finite(self.policy.accept_from),
+            "gallery": self.gallery.describe() if self.gallery else None,
             "report": report or {},
         }
         write_json(Path(folder) / CALIBRATION, content)
@@ -100,7 +105,8 @@ class Decider:
     @classmethod
     def _of(cls, saved: _Saved) -> Self:
         policy = Policy(saved.reject_below, saved.accept_from)
-        return cls(saved.model, Calibrator.restore(saved.calibrator), saved.base_rate, policy)
+        gallery = saved.gallery.restored() if saved.gallery else None
+        return cls(saved.model, Calibrator.restore(saved.calibrator), saved.base_rate, policy, gallery)
 
 
 def load_decider(folder: str | Path, fingerprint: str) -> Decider | None:
@@ -118,10 +124,10 @@ def load_decider(folder: str | Path, fingerprint: str) -> Decider | None:
     except (OSError, ValueError) as error:
         raise RunError(f"{path} cannot be read ({error}): write it again with `hedged calibrate`") from error
     version = content.get("format") if isinstance(content, dict) else None
-    if version != FORMAT:
+    if version not in READABLE:
         raise RunError(
-            f"{path} is of format {version!r}, this version of hedged reads format {FORMAT}: write it again with "
-            "`hedged calibrate`"
+            f"{path} is of format {version!r}, this version of hedged reads formats {READABLE[0]} to {FORMAT}: write "
+            "it again with `hedged calibrate`"
         )
     decider = _parse(content, path)
     if decider.fingerprint != fingerprint:
@@ -136,6 +142,21 @@ class _Checked(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+class _SavedThreshold(_Checked):
+    rate: Annotated[float, Field(gt=0, lt=1)]
+    score: float
+
+
+class _SavedGallery(_Checked):
+    identities: Annotated[int, Field(ge=1)]
+    strangers: Annotated[int, Field(ge=1)]
+    thresholds: Annotated[list[_SavedThreshold], Field(min_length=1)]
+
+    def restored(self) -> GalleryThresholds:
+        found = tuple(FalsePositiveThreshold(one.rate, one.score) for one in self.thresholds)
+        return GalleryThresholds(self.identities, self.strangers, found)
+
+
 class _Saved(_Checked):
     format: int
     model: str
@@ -143,6 +164,7 @@ class _Saved(_Checked):
     base_rate: Annotated[float, Field(gt=0, lt=1)]
     reject_below: float
     accept_from: float
+    gallery: _SavedGallery | None = None
     report: dict[str, Any]
 
 

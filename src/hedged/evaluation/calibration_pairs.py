@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import final
 
+import numpy as np
+import torch
+from torch import Tensor
+
 from hedged.data import Dataset, PairList
 from hedged.decisions import ScoredPairs, identities_of_list
 from hedged.decisions.pairs import LEAST_IDENTITIES
+from hedged.distributions import Distribution
 from hedged.errors import DataError
 from hedged.evaluation.evaluation import Condition, match_scores
 from hedged.evaluation.verification import decide_listed
@@ -24,16 +29,34 @@ logger = logging.getLogger("hedged")
 
 @final
 @dataclass(frozen=True, eq=False)
+class Inputs:
+    """Embedded inputs of several identities.
+
+    Args:
+        z: n embeddings.
+        owner: Whose each is, int64 `(n,)` in 0 … G − 1.
+        names: The G names of the identities.
+    """
+
+    z: Distribution
+    owner: Tensor
+    names: list[str]
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class Source:
     """Pairs to calibrate on.
 
     Args:
         pairs: The pairs, scored by the model.
         words: Where they come from, for people.
+        inputs: What the pairs were drawn from; None: a list of pairs is all there is.
     """
 
     pairs: ScoredPairs
     words: str
+    inputs: Inputs | None = None
 
 
 def scored_pairs(embedder: Embedder, data: Dataset, condition: Condition = "clean", seed: int = 0) -> ScoredPairs:
@@ -45,11 +68,19 @@ def scored_pairs(embedder: Embedder, data: Dataset, condition: Condition = "clea
         condition: Whether to take them clean, or their corrupt twins.
         seed: Draws the pairs, and the corruption.
     """
-    labels = data.labels.numpy()
-    pairs = balanced_pairs(labels, PAIRS, seed)
+    return _pairs_among(_embedded(embedder, data, condition, seed), data, embedder, seed)
+
+
+def _embedded(embedder: Embedder, data: Dataset, condition: Condition, seed: int) -> Distribution:
     logger.info("embedding %s %s", f"{len(data):,}", data.inputs)
     inputs = data.clean if condition == "clean" else partial(data.corrupt, seed)
-    scores = match_scores(pairs, embed_all(embedder, inputs, len(data)), embedder.match_model)
+    return embed_all(embedder, inputs, len(data))
+
+
+def _pairs_among(z: Distribution, data: Dataset, embedder: Embedder, seed: int) -> ScoredPairs:
+    labels = data.labels.numpy()
+    pairs = balanced_pairs(labels, PAIRS, seed)
+    scores = match_scores(pairs, z, embedder.match_model)
     return ScoredPairs.of(scores, labels[pairs.first], labels[pairs.second])
 
 
@@ -73,8 +104,11 @@ def pairs_of_run(config: RunConfig, embedder: Embedder, condition: Condition = "
             data.inputs,
         )
     _require_identities(config, name, data)
-    pairs = scored_pairs(embedder, data, condition)
-    return Source(pairs, f"{condition} {name} {data.inputs} of {data.source}")
+    z = _embedded(embedder, data, condition, seed=0)
+    classes, owner = np.unique(data.labels.numpy(), return_inverse=True)
+    inputs = Inputs(z, torch.from_numpy(owner), [data.name(label) for label in classes.tolist()])
+    words = f"{condition} {name} {data.inputs} of {data.source}"
+    return Source(_pairs_among(z, data, embedder, seed=0), words, inputs)
 
 
 def _require_identities(config: RunConfig, name: str, data: Dataset) -> None:

@@ -11,6 +11,7 @@ from .fusion import MixtureFusion as MixtureFusion
 from .fusion import NeighbourFusion as NeighbourFusion
 from .fusion import ProductFusion as ProductFusion
 from .gallery import Gallery as Gallery
+from .identify import CandidateSet as CandidateSet
 from .identify import Identified as Identified
 from .identify import Identifier as Identifier
 from .identify import Identities as Identities
@@ -32,5 +33,10 @@ from .store import create_store as create_store
 from .store import open_store as open_store
 from .store import refuse_existing as refuse_existing
 from .store import reserve as reserve
+from .trials import HeldOut as HeldOut
+from .trials import best_scores as best_scores
+from .trials import best_scores_within as best_scores_within
+from .trials import hold_out as hold_out
+from .trials import one_each as one_each
 
 __all__: list[str]

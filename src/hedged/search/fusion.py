@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
@@ -30,6 +31,28 @@ class Fusion(ABC):
             model: When two embeddings match.
         """
 
+    def held_out(self, images: Distribution, owner: Tensor, tried: Tensor, model: MatchModel) -> tuple[Tensor, Tensor]:
+        """Log-odds of images of a gallery and its identities, `(n, G)`: without the image, and without its identity.
+
+        −∞ where nothing is left to compare with.
+
+        Args:
+            images: M embeddings.
+            owner: Whose each of them is, int64 `(M,)` in 0 … G − 1.
+            tried: Places of the n images that are tried, int64 `(n,)`.
+            model: When two embeddings match.
+        """
+        shape = len(tried), int(owner.max()) + 1
+        known, strangers = (torch.full(shape, -torch.inf, dtype=torch.float64) for _ in range(2))
+        for row, i in enumerate(tried.tolist()):
+            others = torch.arange(len(images)) != i
+            for found, kept in ((known, others), (strangers, owner != owner[i])):
+                left, numbered = np.unique(owner[kept].numpy(), return_inverse=True)  # counted without gaps
+                if len(left):
+                    logits = self.logits(images[i : i + 1], images[kept], torch.from_numpy(numbered), model)
+                    found[row, torch.from_numpy(left)] = logits[0].double()
+        return known, strangers
+
 
 @final
 @dataclass(frozen=True)
@@ -38,6 +61,29 @@ class ProductFusion(Fusion):
 
     def logits(self, probes: Distribution, images: Distribution, owner: Tensor, model: MatchModel) -> Tensor:
         return model.matrix(probes, model.fuse(images, owner))
+
+    def held_out(self, images: Distribution, owner: Tensor, tried: Tensor, model: MatchModel) -> tuple[Tensor, Tensor]:
+        """As its base, at once: an image changes the template of its own identity alone.
+
+        Args:
+            images: M embeddings.
+            owner: Whose each of them is, int64 `(M,)` in 0 … G − 1.
+            tried: Places of the n images that are tried, int64 `(n,)`.
+            model: When two embeddings match.
+        """
+        probes, rows, own = images.take(tried), torch.arange(len(tried)), owner[tried]
+        known = self.logits(probes, images, owner, model).double()
+        known[rows, own] = -torch.inf
+        strangers = known.clone()
+        row, place = torch.nonzero(
+            (own[:, None] == owner) & (tried[:, None] != torch.arange(len(owner))), as_tuple=True
+        )
+        having, which = np.unique(row.numpy(), return_inverse=True)
+        if len(having):
+            several = torch.from_numpy(having)
+            rest = model.fuse(images.take(place), torch.from_numpy(which))
+            known[several, own[several]] = model.logit(probes.take(several), rest).double()
+        return known, strangers
 
 
 @final

@@ -148,6 +148,7 @@ class Gallery(Closing):
         fusion: Fusion | None = None,
         where: Filter = (),
         calibrated: LogOdds | None = None,
+        coverage: float | None = None,
     ) -> list[Identified]:
         """Who each image shows, by the labels of the gallery, or that it shows none of them.
 
@@ -161,9 +162,11 @@ class Gallery(Closing):
             fusion: How the images of an identity are taken together; None: as a product.
             where: Only among stored images with these values.
             calibrated: From the model's log-odds of a match to calibrated ones, such as `decider.calibrator.log_odds`.
+            coverage: The share of candidate sets that shall hold the right answer; None: no sets.
         """
         identities = Identities.read(self._store, where)
-        return Identifier(identities, fusion, none_prior, calibrated).identify(self._embedded(images), top)
+        identifier = Identifier(identities, fusion, none_prior, calibrated, coverage)
+        return identifier.identify(self._embedded(images), top)
 
     def cluster(
         self, where: Filter = (), base_rate: float | None = None, calibrated: LogOdds | None = None

@@ -12,12 +12,14 @@ import torch
 from torch import Tensor
 
 from hedged._odds import expit
+from hedged.decisions import CandidateRule
 from hedged.distributions import Distribution
 from hedged.errors import DataError, ShapeError, ValueRangeError
 from hedged.match import MatchModel, self_mismatch
 from hedged.search.fusion import Fusion, ProductFusion
 from hedged.search.rows import Filter
 from hedged.search.store import Store
+from hedged.search.trials import hold_out
 from hedged.search.unknowns import Scores, learn
 
 LogOdds = Callable[[Any], Any]  # from a model's log-odds of a match to calibrated ones
@@ -78,6 +80,20 @@ class Identity(NamedTuple):
     images: int
 
 
+class CandidateSet(NamedTuple):
+    """A set that holds the right answer with a promised probability; it may be empty.
+
+    Args:
+        labels: The identities in it, the most probable first.
+        nobody: Whether "none of these" is in it.
+        coverage: What was promised.
+    """
+
+    labels: list[str]
+    nobody: bool
+    coverage: float
+
+
 @final
 @dataclass(frozen=True)
 class Identified:
@@ -89,6 +105,7 @@ class Identified:
         none_probability: Of "none of these"; with those of all identities it adds up to one.
         uncertainty: η of the probe.
         best: The most probable identities, best first.
+        candidates: A set that holds the right answer with the coverage that was asked for, if one was.
     """
 
     label: str | None
@@ -96,6 +113,7 @@ class Identified:
     none_probability: float
     uncertainty: float
     best: list[Identity]
+    candidates: CandidateSet | None = None
 
 
 @final
@@ -111,6 +129,8 @@ class Identifier:
         fusion: How the images of an identity are taken together; None: as a product.
         none_prior: The share of probes that show none of them.
         calibrated: From the model's log-odds of a match to calibrated ones, such as `decider.calibrator.log_odds`.
+        coverage: The share of candidate sets that shall hold the right answer, such as 0.95; None: no sets. It takes
+            ⌈1/(1 − coverage)⌉ − 1 identities of several images each, or is refused.
     """
 
     def __init__(
@@ -119,6 +139,7 @@ class Identifier:
         fusion: Fusion | None = None,
         none_prior: float = 0.1,
         calibrated: LogOdds | None = None,
+        coverage: float | None = None,
     ) -> None:
         if not 0 < none_prior < 1:
             raise ValueRangeError(
@@ -128,6 +149,13 @@ class Identifier:
         self._prior, self._calibrated = none_prior, calibrated or (lambda logits: logits)
         with torch.no_grad():
             self._openness = learn(identities.images, identities.owner, self._fusion, identities.match_model)
+        self._images = identities.owner.bincount().tolist()
+        self._rule = None if coverage is None else self._candidate_rule(coverage)
+
+    @property
+    def rule(self) -> CandidateRule | None:
+        """Who stays a candidate, if a coverage was asked for."""
+        return self._rule
 
     @torch.no_grad()
     def identify(self, probes: Distribution, top: int = 5) -> list[Identified]:
@@ -150,22 +178,46 @@ class Identifier:
             found += [self._answer(row, eta, top) for row, eta in zip(logits, etas, strict=True)]
         return found
 
+    def posteriors(self, logits: Scores) -> tuple[Scores, Scores]:
+        """P(j | x) of G identities, `(N, G)`, and P(none | x), `(N,)`, of N probes.
+
+        Args:
+            logits: Log-odds that each probe matches each identity, `(N, G)`.
+        """
+        odds = np.asarray(self._calibrated(logits), dtype=np.float64)
+        total = np.logaddexp.reduce(odds, axis=1)
+        none = self._none(logits.max(axis=1), total)
+        p: Scores = (1 - none)[:, None] * np.exp(odds - total[:, None])
+        return p, none
+
+    def _candidate_rule(self, coverage: float) -> CandidateRule:
+        """Learned from the gallery: one image of each identity, once as somebody known and once as a stranger."""
+        known = self._identities
+        tried = hold_out(known.images, known.owner, self._fusion, known.match_model)
+        rows = np.flatnonzero(tried.has_others)
+        right = self.posteriors(tried.known[rows])[0][np.arange(len(rows)), tried.owner[rows]]
+        return CandidateRule.find(right, self.posteriors(tried.strangers)[1], coverage)
+
     def _answer(self, logits: Scores, eta: float, top: int) -> Identified:
         """The answer for one probe, given its log-odds of matching each identity, `(G,)`."""
-        odds = np.asarray(self._calibrated(logits), dtype=np.float64)
-        total = float(np.logaddexp.reduce(odds))
-        none = self._none(float(logits.max()), total)
-        p = (1 - none) * np.exp(odds - total)
-        order = np.lexsort((-logits, -p))[:top]
-        images = self._identities.owner.bincount().tolist()
-        best = [Identity(self._identities.labels[i], float(p[i]), float(logits[i]), images[i]) for i in order]
+        labels = self._identities.labels
+        each, nobody = self.posteriors(logits[None])
+        p, none = each[0], float(nobody[0])
+        order = np.lexsort((-logits, -p))
+        best = [Identity(labels[i], float(p[i]), float(logits[i]), self._images[i]) for i in order[:top]]
+        candidates = None
+        if self._rule is not None:
+            kept = [labels[i] for i in order[self._rule.kept(p[order])]]
+            candidates = CandidateSet(kept, self._rule.keeps_nobody(none), self._rule.coverage)
         if none >= best[0].probability:
-            return Identified(None, none, none, eta, best)
-        return Identified(best[0].label, best[0].probability, none, eta, best)
+            return Identified(None, none, none, eta, best, candidates)
+        return Identified(best[0].label, best[0].probability, none, eta, best, candidates)
 
-    def _none(self, score: float, total: float) -> float:
-        """P(none), from the log-odds of the best identity and the log of the sum of all calibrated odds."""
+    def _none(self, best: Scores, total: Scores) -> Scores:
+        """P(none), `(N,)`, from the log-odds of the best identity and the log of the sum of all calibrated odds."""
         prior = math.log(self._prior) - math.log1p(-self._prior)
         if self._openness is not None:
-            return float(expit(prior - self._openness.log_odds(np.array(score))))
-        return float(expit(prior + math.log(len(self._identities.labels)) - total))
+            none: Scores = expit(prior - self._openness.log_odds(best))
+        else:
+            none = expit(prior + math.log(len(self._identities.labels)) - total)
+        return none
