@@ -31,7 +31,7 @@ LARGEST_GRADIENT = 5.0  # norm
 
 
 class Views(NamedTuple):
-    """What a front makes of vectors: on principal axes `(n, P)`, and signs of their quality `(n, 2)`."""
+    """What a front makes of vectors: on principal axes `(n, P)`, and signs of their quality `(n, 3)`."""
 
     u: Tensor
     signs: Tensor

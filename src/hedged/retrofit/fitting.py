@@ -25,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 
 from hedged.errors import DataError
-from hedged.models.evidence.front import Front
+from hedged.models.evidence.front import Front, nearness
 from hedged.models.evidence.head import Branch, EvidenceHead, side_by_side
 from hedged.models.evidence.plda import Directions, directions
 from hedged.models.evidence.strangers import RARITY, Strangers
@@ -66,6 +66,7 @@ LEARNT_STEPS = 150  # in percent of those of a quality network
 RIDGES = (0.3, 1.0, 3.0, 10.0)
 LDA_DIMS = (20, 50, 100)
 MOST_STRANGERS = 2048
+MOST_KNOWN = 2048  # vectors that say how near an input is to others
 MARGIN = 0.5  # over the number of identities: what a way has to be ahead of the cosine by
 
 
@@ -148,10 +149,12 @@ class Fitting:
                 self._front.decline = torch.tensor(decline(seen, worse)).float()
             self._views = Views(*self._front(torch.from_numpy(x)))
             self._poor_views = None if poor is None else Views(*self._front(torch.from_numpy(poor)))
+        folds = list(identity_folds(y, FOLDS, plan.seed))
+        self._learn_nearness(folds)
         self._identities = int(y.max()) + 1
         self._seen = min(SEEN_AXES, self._identities // IDENTITIES_AN_AXIS)
         self._kinds = plan.branches or (BRANCHES if self._identities >= MANY_IDENTITIES else BRANCHES[:3]) + STEADY
-        self._held = [held for held in identity_folds(y, FOLDS, plan.seed) if _has_pairs(y[held])]
+        self._held = [held for held in folds if _has_pairs(y[held])]
         self._held = self._held or [np.ones(len(y), dtype=bool)]
 
     def result(self) -> Fitted:
@@ -204,6 +207,22 @@ class Fitting:
             compared=tuple(compared),
             settings=settings,
         )
+
+    @torch.no_grad()
+    def _learn_nearness(self, folds: list[NDArray[np.bool_]]) -> None:
+        """How near vectors are to others: those of a fold to vectors of the other folds, so to other identities."""
+        views, front = [v for v in (self._views, self._poor_views) if v is not None], self._front
+        for held in (held for held in folds if not held.all()):
+            known = self._views.u[self._known(~held)]
+            for view in views:
+                view.signs[held, -1] = nearness(view.u[held], known)
+        front.usual = self._views.signs[:, -1].mean()
+        for view in views:
+            view.signs[:, -1] -= front.usual
+        front.known = self._views.u[self._known(np.ones(len(self._y), dtype=bool))]
+
+    def _known(self, among: NDArray[np.bool_]) -> torch.Tensor:
+        return torch.from_numpy(drawn_in_turn(self._y, among, self._plan.seed)[:MOST_KNOWN])
 
     def _directions(
         self, rows: NDArray[np.bool_], ridge: float, axes: int | None = None, unseen: float = 0.0

@@ -1,6 +1,7 @@
 """Vectors made alike before anything is learnt: standardised, of one length if told, on their principal axes.
 
-Beside them, two signs of quality: the length that a vector had, and how much it looks like a poorer view.
+Beside them, three signs of quality: the length that a vector had, how much it looks like a poorer view, and how near it
+is to others.
 """
 
 from __future__ import annotations
@@ -13,21 +14,26 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 Floats = NDArray[np.floating[Any]]
-SIGNS = 2  # of quality
+SIGNS = 3  # of quality
+NEIGHBOURS = 5  # that say how near a vector is to others
+AT_ONCE = 4096  # vectors compared with those known at a time
 LEAST_SCALE = 1e-6  # of a feature, relative to the largest: one that hardly varies is left as it is
 
 
 @final
 class Front(nn.Module):
-    """u = Uᵀ(n(x) − c), n(x) = √F · s/‖s‖ with s = (x − m)/d: `(n, F)` to `(n, P)`; log ‖s‖/√F and eᵀu, `(n, 2)`.
+    """u = Uᵀ(n(x) − c), n(x) = √F · s/‖s‖ with s = (x − m)/d: `(n, F)` to `(n, P)`; and signs of quality, `(n, 3)`.
 
-    The length of a vector tells of its quality more than of whom it shows, so it is set apart. So does the direction e
-    in which vectors move when inputs get worse (`hedged.retrofit.decline`; 0 where nothing is known of it).
+    The length of a vector, log ‖s‖/√F, tells of its quality more than of whom it shows, so it is set apart. So does eᵀu,
+    by the direction e in which vectors move when inputs get worse (`hedged.retrofit.decline`; 0 where nothing is known
+    of it), and so does the mean cosine of u with the five nearest of some known vectors: an input like no other is
+    seldom understood.
 
     Args:
         features: F, the width of the vectors.
         axes: P, the principal axes that are kept.
         unit: whether vectors are brought to one length; if not, n(x) = s.
+        known: how many known vectors say how near an input is to others; 0: none, and this sign is 0.
     """
 
     mean: Tensor
@@ -35,8 +41,10 @@ class Front(nn.Module):
     centre: Tensor
     basis: Tensor
     decline: Tensor
+    known: Tensor
+    usual: Tensor
 
-    def __init__(self, features: int, axes: int, unit: bool) -> None:
+    def __init__(self, features: int, axes: int, unit: bool, known: int = 0) -> None:
         super().__init__()
         self.unit = unit
         self.register_buffer("mean", torch.zeros(features))
@@ -44,6 +52,8 @@ class Front(nn.Module):
         self.register_buffer("centre", torch.zeros(features))
         self.register_buffer("basis", torch.zeros(features, axes))
         self.register_buffer("decline", torch.zeros(axes))
+        self.register_buffer("known", torch.zeros(known, axes))
+        self.register_buffer("usual", torch.zeros(()))
 
     @classmethod
     def fitted(cls, x: Floats, axes: int, unit: bool) -> Self:
@@ -74,7 +84,26 @@ class Front(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         alike, length = _alike((x - self.mean) / self.scale, self.unit)
         u = (alike - self.centre) @ self.basis
-        return u, torch.cat([length, (u @ self.decline)[:, None]], dim=1)
+        near = nearness(u, self.known) - self.usual if len(self.known) else torch.zeros_like(length[:, 0])
+        return u, torch.cat([length, (u @ self.decline)[:, None], near[:, None]], dim=1)
+
+
+def nearness(u: Tensor, known: Tensor) -> Tensor:
+    """The mean cosine with the five nearest of known vectors, `(n,)`.
+
+    Args:
+        u: vectors on their principal axes, (n, P).
+        known: the same of others, (m, P).
+
+    >>> nearness(torch.tensor([[2.0, 0.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
+    tensor([0.5000])
+    """
+    there = torch.nn.functional.normalize(known, dim=1).T
+    near = [
+        (torch.nn.functional.normalize(some, dim=1) @ there).topk(min(NEIGHBOURS, len(known)), dim=1).values.mean(1)
+        for some in u.split(AT_ONCE)
+    ]
+    return torch.cat(near)
 
 
 def _alike(s: Any, unit: bool) -> tuple[Any, Any]:

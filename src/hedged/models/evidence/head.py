@@ -75,6 +75,7 @@ class EvidenceShape(Section):
     Args:
         axes: P, the principal axes of the front.
         unit: whether the front brings vectors to one length.
+        known: how many vectors the front knows.
         branches: one or more.
         strangers: how many tell how rare an input is; 0: the embedding does not say.
         sharpness: how far a ratio with one of them is trusted.
@@ -82,6 +83,7 @@ class EvidenceShape(Section):
 
     axes: Width
     unit: bool
+    known: Annotated[int, Field(ge=0, le=2**16)] = 0
     strangers: Annotated[int, Field(ge=0, le=2**16)] = 0
     sharpness: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
     branches: Annotated[tuple[BranchShape, ...], Field(strict=False, min_length=1, max_length=64)]
@@ -207,7 +209,7 @@ class Branch(nn.Module):
         return [slice(start, start + each) for start in range(0, self.dim, each)]
 
     def forward(self, u: Tensor, signs: Tensor) -> Gaussian:
-        """The Gaussians of vectors on their principal axes, `(n, ≥ P)`, with their signs of quality, `(n, 2)`."""
+        """The Gaussians of vectors on their principal axes, `(n, ≥ P)`, with their signs of quality, `(n, 3)`."""
         u = u[:, : len(self.weight)]
         return self.of_projection((u - self.centre) @ self.weight, u[:, : self.seen], signs)
 
@@ -217,7 +219,7 @@ class Branch(nn.Module):
         Args:
             h: projections, (n, D).
             seen: what g sees of u, (n, seen).
-            signs: of quality, (n, 2).
+            signs: of quality, (n, 3).
         """
         reach = (h.square().mean(1, keepdim=True) + 1e-12).sqrt() / self.reach
         log_evidence = (self.log_evidence + self.log_shift).expand(len(h), -1)
@@ -246,6 +248,7 @@ class EvidenceHead(Head, kind="evidence"):
         shape = EvidenceShape(
             axes=front.axes,
             unit=front.unit,
+            known=len(front.known),
             strangers=len(strangers.mean) if strangers else 0,
             sharpness=strangers.sharpness if strangers else 1.0,
             branches=tuple(branch.shape for branch in branches),
@@ -261,7 +264,7 @@ class EvidenceHead(Head, kind="evidence"):
             features: F, the width of the vectors.
             shape: of the front and of each branch.
         """
-        front = Front(features, shape.axes, shape.unit)
+        front = Front(features, shape.axes, shape.unit, shape.known)
         branches = [Branch(**branch.model_dump()) for branch in shape.branches]
         strangers = Strangers(shape.strangers, shape.latent, shape.sharpness) if shape.strangers else None
         return cls(front, branches, strangers)
@@ -284,7 +287,7 @@ class EvidenceHead(Head, kind="evidence"):
 
         Args:
             u: what the front makes of them, `(n, P)`.
-            signs: of their quality, `(n, 2)`.
+            signs: of their quality, `(n, 3)`.
         """
         z = side_by_side([branch(u, signs) for branch in self.branches])
         return z if self.strangers is None else self.strangers(z, groups_of(list(self.branches)))  # type: ignore[arg-type]
