@@ -275,7 +275,7 @@ def measure_head(data: Set, head: Retrofit) -> dict[tuple[str, str], float]:
     for q in QUALITIES:
         z = head.embed(data.test[q])
         scores = head.match_model.matrix(z, z).numpy()[first, second].astype(np.float64)
-        doubt = -head.match_model.log_factor(z, z).detach().double().numpy()
+        doubt = -head.match_model.self_logit(z.to(torch.float64)).detach().numpy()
         doubts.append(doubt)
         found[q, "ap"], found[q, "best_balanced_accuracy"] = ranked(scores, matches)
         found[q, "balanced_accuracy"] = balanced_accuracy(scores, matches, 0.0)

@@ -8,12 +8,16 @@ import torch
 
 from hedged.distributions import Gaussian
 from hedged.match import Evidence
-from hedged.models.evidence.front import Front
+from hedged.models.evidence.front import SIGNS, Front
 from hedged.retrofit.blend import blended, fit_blend
 from hedged.retrofit.select import Pairs, held_out_pairs
 from hedged.retrofit.simple import COSINE_SLOPE, centred_cosine
 
 Y = np.repeat(np.arange(30), 4)
+
+
+def pairs_of(z: Gaussian) -> Pairs:
+    return held_out_pairs([(z, torch.zeros(len(z), SIGNS))], Y)
 
 
 def branch(dim: int, groups: int, seed: int) -> Gaussian:
@@ -40,21 +44,21 @@ def cost(pairs: Pairs, log_odds: float, temper: float) -> float:
 
 def test_a_blend_of_pairs_is_that_of_embeddings_with_scaled_means() -> None:
     zs, gains = [branch(6, 2, 0), branch(4, 1, 1)], (0.3, 2.5)
-    found = blended([held_out_pairs(z, None, Y) for z in zs], gains)
-    whole = held_out_pairs(joined([scaled(z, g) for z, g in zip(zs, gains, strict=True)]), None, Y)
+    found = blended([pairs_of(z) for z in zs], gains)
+    whole = pairs_of(joined([scaled(z, g) for z, g in zip(zs, gains, strict=True)]))
     for name in ("factors", "shared", "own1", "own2"):
         np.testing.assert_allclose(getattr(found, name), getattr(whole, name), rtol=1e-6, atol=1e-6)
 
 
 def test_what_means_have_no_say_in_is_the_factor_of_means_at_zero() -> None:
     z = branch(6, 3, 0)
-    pairs = held_out_pairs(z, None, Y)
-    silent = held_out_pairs(Gaussian(torch.zeros_like(z.mean), z.variance), None, Y)
+    pairs = pairs_of(z)
+    silent = pairs_of(Gaussian(torch.zeros_like(z.mean), z.variance))
     np.testing.assert_allclose(pairs.shared, silent.factors, rtol=1e-9, atol=1e-9)
 
 
 def test_honest_posteriors_need_no_blending() -> None:
-    parts = [held_out_pairs(branch(12, 2, seed), None, Y) for seed in (0, 1)]
+    parts = [pairs_of(branch(12, 2, seed)) for seed in (0, 1)]
     blend = fit_blend(parts)
     assert blend.temper * np.array(blend.gains) == pytest.approx([1, 1], abs=0.35)
     assert abs(blend.log_odds) < 0.6
@@ -64,7 +68,7 @@ def test_honest_posteriors_need_no_blending() -> None:
 def test_no_other_gains_fit_held_out_pairs_better(gains: tuple[float, float]) -> None:
     noise = branch(4, 1, 2)
     noise = Gaussian(noise.mean[torch.randperm(len(Y), generator=torch.Generator().manual_seed(0))], noise.variance)
-    parts = [held_out_pairs(branch(8, 1, 0), None, Y), held_out_pairs(noise, None, Y)]
+    parts = [pairs_of(branch(8, 1, 0)), pairs_of(noise)]
     best = fit_blend(parts)
     assert best.gains[1] < 0.5 * best.gains[0]  # the branch that knows nothing is hardly heard
     ours = cost(blended(parts, best.gains), best.log_odds, best.temper)

@@ -16,10 +16,11 @@ from hedged.errors import ConfigError, RunError
 from hedged.match import Evidence, MatchCurve
 from hedged.models import Architecture, Embedder, GaussianHead
 from hedged.models.backbones import Vectors
+from hedged.models.evidence.asides import ASIDE
 from hedged.models.evidence.front import Front
 from hedged.models.evidence.head import EvidenceHead
 from hedged.models.evidence.plda import directions
-from hedged.models.evidence.strangers import RARITY, Strangers
+from hedged.models.evidence.strangers import Strangers
 from hedged.retrofit import Report, Retrofit, simple
 from hedged.retrofit.distance import NeighbourDistance
 from hedged.search import Gallery
@@ -27,6 +28,7 @@ from hedged.search import Gallery
 TRAIN, NEW = people(30), people(20, seed=1)
 SIZE = TRAIN.x.shape[1]
 FRONT = Front.fitted(TRAIN.x, axes=20, unit=True)
+FRONT.known = FRONT(torch.from_numpy(TRAIN.x[::3]))[0]
 FOUND = directions(FRONT(torch.from_numpy(TRAIN.x))[0].double().numpy(), TRAIN.y, ridge=1.0)
 
 
@@ -45,14 +47,14 @@ def trained() -> EvidenceHead:
 
 
 def heard(head: EvidenceHead) -> EvidenceHead:
-    """The same head, with strangers who tell how rare an input is."""
-    branches = list(head.branches)
-    return EvidenceHead(FRONT, branches, Strangers.of(head(torch.from_numpy(TRAIN.x[:40])), 0.5))  # type: ignore[arg-type]
+    """The same head, with strangers who tell how rare an input is; it tells how clear one is, too."""
+    strangers = Strangers.of(head(torch.from_numpy(TRAIN.x[:40])), 0.5)
+    return EvidenceHead(FRONT, list(head.branches), strangers, torch.tensor([0.5, -1.0, 2.0]))  # type: ignore[arg-type]
 
 
 WAYS: dict[str, Callable[[], EvidenceHead]] = {
     "evidence": trained,
-    "evidence, strangers": lambda: heard(trained()),
+    "evidence, strangers and clarity": lambda: heard(trained()),
     "cosine": lambda: EvidenceHead(*simple.cosine(SIZE)),
     "lda-20": lambda: EvidenceHead(FRONT, [simple.lda(FOUND, 20)]),
     "plda": lambda: EvidenceHead(FRONT, [simple.plda(FOUND, 10)]),
@@ -62,8 +64,8 @@ WAYS: dict[str, Callable[[], EvidenceHead]] = {
 def fitted(way: str) -> Retrofit:
     """What `fit` leaves if it chooses this way."""
     head = WAYS[way]()
-    rarity = RARITY if head.strangers else 0.0
-    embedder = Embedder(Vectors(SIZE), head, Evidence(-0.3, 0.6, -1.5, 0.2, rarity))
+    rarity, clarity = ASIDE * (head.strangers is not None), ASIDE * (head.clarity is not None)
+    embedder = Embedder(Vectors(SIZE), head, Evidence(-0.3, 0.6, -1.5, 0.2, rarity, clarity))
     report = Report(way, (), 30, len(TRAIN.y), embedder.head.dim, {}, 0.1, ())
     made = Retrofit()
     made._keep(embedder, NeighbourDistance.fitted(TRAIN.x, 0), report)

@@ -8,7 +8,8 @@ from retrofit.people import people
 
 from hedged.distributions import Gaussian
 from hedged.match import Evidence
-from hedged.models.evidence.strangers import RARITY, Strangers
+from hedged.models.evidence.asides import ASIDE
+from hedged.models.evidence.strangers import Strangers
 from hedged.retrofit import Retrofit
 from hedged.retrofit.fitting import drawn_in_turn
 
@@ -42,9 +43,7 @@ def test_an_input_is_as_rare_in_any_batch() -> None:
     together = heard(z, GROUPS)
     alone = torch.cat([heard(z[k : k + 1], GROUPS).mean for k in range(9)])
     torch.testing.assert_close(together.mean, alone, atol=1e-7, rtol=0)
-    torch.testing.assert_close(
-        together.mean[:, -1].double(), heard.excess(z, GROUPS) / (-2 * RARITY), atol=1e-6, rtol=0
-    )
+    torch.testing.assert_close(together.mean[:, -1].double(), heard.excess(z, GROUPS) / (-2 * ASIDE), atol=1e-6, rtol=0)
     assert (together.variance[:, -1] == 1).all()
 
 
@@ -70,7 +69,7 @@ def test_choices_that_are_given_are_taken_and_repeat_the_fit() -> None:
     assert given.report_.settings == {"ridge": 1.0, "axes": 24, "branches": "unit+wide", "strangers": True}
     assert given.report_.chosen == "evidence unit+wide, strangers"
     assert {m.way.split(",")[0] for m in given.report_.compared} == {"evidence unit+wide"}
-    assert given.match_model.settings()["rarity"] == RARITY
+    assert given.match_model.settings()["rarity"] == ASIDE
     assert given.score(new.x, new.y) > 0.8
     silent = Retrofit(branches="unit+wide", ridge=1.0, strangers=False, steps=20).fit(train.x, train.y, train.poor)
     assert silent.embed(new.x).dim == given.embed(new.x).dim - 1

@@ -41,15 +41,17 @@ class Evidence(MatchModel, kind="evidence"):
     Identities are not spread as evenly as r has it: where many are alike, two inputs that are alike tell less. A head
     that knows (`hedged.models.evidence.strangers`) says so in a last dimension, which is none of z: its mean w is how
     rare the input is, and with e = ρ(w₁ + w₂) a log factor L > 0 becomes L + eL/(L + |e|). Evidence for a match gives
-    way to strangers, and never turns into evidence against it.
+    way to strangers, and never turns into evidence against it. In the same way a head may say how clear an input is.
 
     Args:
         log_odds: c, the prior log-odds of a match: 0 if half of all pairs match. Learnt with the rest in training.
         temper: κ > 0, how far the factor is trusted; 1 is Bayes' rule. Calibration sets it, training leaves it alone.
         self_log_odds: c′ of the uncertainty η(x) = 1/(1 + exp(c′ + κ′ log BF(x, x))), where held-out identities have
-            told how often a match of x is missed; None: c, so that η(x) = 1 − p(m | x, x).
+            told how often pairs with x are decided wrongly; None: c, so that η(x) = 1 − p(m | x, x).
         self_temper: κ′ > 0 of the same; None: κ.
         rarity: ρ > 0, where the last dimension of embeddings says how rare they are; 0: it is a dimension of z.
+        clarity: ρ′ > 0, where a last dimension, after the rarity, says how clear an input is: ρ′ times its mean is
+            added to the log-odds c′ + κ′ log BF(x, x) that it is understood; 0: there is none.
 
     >>> sure, unsure, nothing = (Gaussian(torch.full((4,), m), torch.full((4,), v)) for m, v in
     ...                          [(1.0, 0.01), (0.6, 0.4), (0.0, 1.0)])
@@ -67,12 +69,17 @@ class Evidence(MatchModel, kind="evidence"):
         self_log_odds: float | None = None,
         self_temper: float | None = None,
         rarity: float = 0.0,
+        clarity: float = 0.0,
     ) -> None:
         super().__init__()
         _require_finite(log_odds=log_odds)
-        if not 0 <= rarity < math.inf:
-            raise ValueRangeError(f"rarity is weighed by a number from 0 up, got rarity={rarity}: 0 is Bayes' rule")
-        self._rarity = float(rarity)
+        for name, weight in (("rarity", rarity), ("clarity", clarity)):
+            if not 0 <= weight < math.inf:
+                raise ValueRangeError(f"{name} is weighed by a number from 0 up, got {name}={weight}: 0 is Bayes' rule")
+        if clarity and self_log_odds is None:
+            raise ValueRangeError(f"clarity={clarity} is a part of the uncertainty: give self_log_odds and self_temper")
+        self._rarity, self._clarity = float(rarity), float(clarity)
+        self._asides = (rarity > 0) + (clarity > 0)  # last dimensions that are none of z
         _require_positive(temper=temper)
         if (self_log_odds is None) != (self_temper is None):
             raise ValueRangeError(
@@ -130,18 +137,19 @@ class Evidence(MatchModel, kind="evidence"):
         """
         factor = self.log_factor(z1, z2)
         if self._rarity:
-            factor = _give_way(factor, self._weighed(z1) + self._weighed(z2))
+            factor = _give_way(factor, self._rare(z1) + self._rare(z2))
         return self.log_odds.to(factor.dtype) + self.temper.to(factor.dtype) * factor
 
     def self_logit(self, z: Distribution) -> Tensor:
-        """c′ + κ′ log BF(x, x), `(...)`; c + κ log BF(x, x) where c′ and κ′ are not set.
+        """c′ + κ′ log BF(x, x), and the clarity, `(...)`; c + κ log BF(x, x) where c′ and κ′ are not set.
 
         Args:
             z: Gaussians or mixtures with variances of at most 1.
         """
         if not self._of_self:
             return self.logit(z, z)
-        return self._of_self["self_log_odds"] + self._of_self["self_temper"] * self.log_factor(z, z)
+        logit = self._of_self["self_log_odds"] + self._of_self["self_temper"] * self.log_factor(z, z)
+        return logit + self._clarity * z.mean[..., -1] if self._clarity else logit
 
     @torch.no_grad()
     def matrix(self, z1: Distribution, z2: Distribution) -> Tensor:
@@ -161,28 +169,31 @@ class Evidence(MatchModel, kind="evidence"):
             return super().matrix(z1, z2)
         dtype = torch.promote_types(z1.dtype, z2.dtype)
         log_odds, temper = self.log_odds.item(), self.temper.item()
+        latent1, latent2 = self._latent(z1), self._latent(z2)
         if not self._rarity:
-            return self._lines(z1, z2, dtype, log_odds, temper)
-        out = self._lines(self._latent(z1), self._latent(z2), dtype, 0.0, 1.0)
-        first, second = (self._weighed(z).to(dtype) for z in (z1, z2))
+            return self._lines(latent1, latent2, dtype, log_odds, temper)
+        out = self._lines(latent1, latent2, dtype, 0.0, 1.0)
+        first, second = (self._rare(z).to(dtype) for z in (z1, z2))
         for top in range(0, len(z1), rows := max(BLOCK // max(len(z2), 1), 1)):
             part = out[top : top + rows]
             part.copy_(log_odds + temper * _give_way(part, first[top : top + rows, None] + second))
         return out
 
     def _latent(self, z: Distribution) -> Distribution:
-        """What an embedding says of z: all dimensions, but for the rarity."""
-        if not self._rarity:
+        """What an embedding says of z: all dimensions, but for rarity and clarity."""
+        if not self._asides:
             return z
         if not z.is_diagonal:
-            raise ShapeError(f"embeddings that say how rare they are have diagonal covariances, got {z!r}")
-        if z.dim < 2:
-            raise ShapeError(f"embeddings that say how rare they are have at least 2 dimensions, got {z!r}")
-        return z._map(lambda t: t[..., :-1])
+            raise ShapeError(f"embeddings that say how rare or clear they are have diagonal covariances, got {z!r}")
+        if z.dim <= self._asides:
+            raise ShapeError(
+                f"embeddings that say how rare or clear they are have at least {self._asides + 1} dimensions, got {z!r}"
+            )
+        return z._map(lambda t: t[..., : -self._asides])
 
-    def _weighed(self, z: Distribution) -> Tensor:
+    def _rare(self, z: Distribution) -> Tensor:
         """ρw, `(...)`."""
-        return self._rarity * z.mean[..., -1]
+        return self._rarity * z.mean[..., -self._asides]
 
     def _lines(self, z1: Distribution, z2: Distribution, dtype: torch.dtype, log_odds: float, temper: float) -> Tensor:
         """c + κ log BF of all pairs, `(N, M)`."""
@@ -254,8 +265,8 @@ class Evidence(MatchModel, kind="evidence"):
         pull = precision.index_add(0, owner, mean / spread)  # Σ ν
         spread = 1 / (1 + known)
         mean = pull * spread
-        if self._rarity:  # as rare as its inputs, on average
-            total = precision.new_zeros(count, 1).index_add(0, owner, z.mean[..., -1:])
+        if self._asides:  # as rare and as clear as its inputs, on average
+            total = precision.new_zeros(count, self._asides).index_add(0, owner, z.mean[..., -self._asides :])
             mean = torch.cat([mean, total / owner.bincount(minlength=count).clamp(min=1)[:, None]], dim=-1)
             spread = torch.cat([spread, torch.ones_like(total)], dim=-1)
         return Gaussian(mean, spread)
@@ -273,8 +284,8 @@ class Evidence(MatchModel, kind="evidence"):
         return -0.5 * (spread.expand_as(mean)).log().sum(-1).mean(-1)
 
     def settings(self) -> dict[str, float]:
-        rarity = {"rarity": self._rarity} if self._rarity else {}
-        return {"log_odds": self.log_odds.item(), "temper": self.temper.item(), **self._of_self, **rarity}
+        asides = {n: w for n, w in (("rarity", self._rarity), ("clarity", self._clarity)) if w}
+        return {"log_odds": self.log_odds.item(), "temper": self.temper.item(), **self._of_self, **asides}
 
     def extra_repr(self) -> str:
         return ", ".join(f"{name}={value:g}" for name, value in self.settings().items())

@@ -18,7 +18,7 @@ from hedged.errors import ConfigError, DataError, RunError
 from hedged.match.evidence import Evidence
 from hedged.models import Embedder
 from hedged.models.backbones import Vectors
-from hedged.models.evidence.strangers import RARITY
+from hedged.models.evidence.asides import ASIDE
 from hedged.retrofit import checks, saved
 from hedged.retrofit.crossfit import Training
 from hedged.retrofit.degrade import poorer_vectors
@@ -45,7 +45,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         axes: principal axes of the vectors that are kept.
         ridge: how much W, the variance within identities, is evened out before directions are found, or "auto".
         branches: kinds of branches to blend, such as "unit+learnt+wide", or "auto"; `report_.settings` says which were
-            chosen. Given, nothing is compared, and a fit takes a third of the time.
+            chosen. Given, nothing is compared, and a fit takes less than half of the time.
         strangers: whether some training vectors stay with the head to tell how rare an input is, or "auto".
         steps: batches that the quality network learns from.
         noise: on what it sees, in training.
@@ -117,8 +117,8 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         identities = numbered(labels)
         fitted = self._fitted(x, worse, identities, plan)
-        rarity = RARITY if fitted.head.strangers else 0.0
-        embedder = Embedder(Vectors(x.shape[1]), fitted.head, Evidence(*fitted.line, *fitted.doubt, rarity))
+        rarity, clarity = (ASIDE * (part is not None) for part in (fitted.head.strangers, fitted.head.clarity))
+        embedder = Embedder(Vectors(x.shape[1]), fitted.head, Evidence(*fitted.line, *fitted.doubt, rarity, clarity))
         novelty = NeighbourDistance.fitted(x, self.seed)
         report = self._report(fitted, identities, given is not None, time.monotonic() - began)
         embedder.notes = {"way": report.chosen, "vectors": report.vectors, "identities": report.identities}
@@ -137,9 +137,11 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.match_model.probability_matrix(self.embed(A), self.embed(B)).numpy())
 
     def uncertainty(self, A: ArrayLike) -> Floats:
-        """η(x), (n,), in [0, 1]: the chance that a true match of this vector is missed, as held-out identities tell.
+        """η(x), (n,), in [0, 1]: the chance that a pair with this vector is decided wrongly, by held-out identities.
 
-        It falls with the log-odds of the vector with itself, and is ranked by them without ties.
+        Matches count as much as strangers, so that of an input of which nothing is known it is about a half. It falls
+        with the log-odds of the vector with itself, and with how clear it is: as long as others, near to others, and
+        not like poorer views.
 
         Args:
             A: vectors, (n, F).

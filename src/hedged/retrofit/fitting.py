@@ -25,15 +25,17 @@ import torch
 from numpy.typing import NDArray
 
 from hedged.errors import DataError
-from hedged.models.evidence.front import Front, nearness
+from hedged.models.evidence.asides import ASIDE
+from hedged.models.evidence.front import SIGNS, Front, nearness
 from hedged.models.evidence.head import Branch, EvidenceHead, side_by_side
 from hedged.models.evidence.plda import Directions, directions
-from hedged.models.evidence.strangers import RARITY, Strangers
+from hedged.models.evidence.strangers import Strangers
 from hedged.retrofit import simple
 from hedged.retrofit.blend import blended, fit_blend
 from hedged.retrofit.calibrate import Line, fit_line
 from hedged.retrofit.crossfit import Fold, Training, Views, one_thread, train_projection, train_quality
 from hedged.retrofit.decline import decline
+from hedged.retrofit.doubt import fit_doubt
 from hedged.retrofit.folds import identity_folds
 from hedged.retrofit.select import Measured, Pairs, held_out_pairs, measure
 
@@ -103,7 +105,8 @@ class Fitted:
         way: the name of what was chosen.
         head: vectors to Gaussians.
         line: c and κ of its log-odds.
-        doubt: c and κ of the log-odds that a match of an input is found, given its log Bayes factor with itself.
+        doubt: c and κ of the log-odds that pairs with an input are decided rightly, given its log Bayes factor with
+            itself; the head adds its clarity.
         compared: what each way reached on held-out identities.
         settings: of the head.
     """
@@ -144,13 +147,10 @@ class Fitting:
         tell("principal axes")
         self._front = Front.fitted(both, plan.axes, unit=True)
         with torch.no_grad():
-            if poor is not None:
-                seen, worse = (self._front(torch.from_numpy(v))[0].numpy() for v in (x, poor))
-                self._front.decline = torch.tensor(decline(seen, worse)).float()
             self._views = Views(*self._front(torch.from_numpy(x)))
             self._poor_views = None if poor is None else Views(*self._front(torch.from_numpy(poor)))
         folds = list(identity_folds(y, FOLDS, plan.seed))
-        self._learn_nearness(folds)
+        self._learn_signs(folds)
         self._identities = int(y.max()) + 1
         self._seen = min(SEEN_AXES, self._identities // IDENTITIES_AN_AXIS)
         self._kinds = plan.branches or (BRANCHES if self._identities >= MANY_IDENTITIES else BRANCHES[:3]) + STEADY
@@ -199,30 +199,37 @@ class Fitting:
             "branches": "+".join(_kinds(chosen.way)) if chosen.way.startswith(EVIDENCE) else "auto",
             "strangers": best.is_heard,
         }
+        doubt, clarity = fit_doubt(best.pairs, best.line)
         return Fitted(
             way=best.measured.way,
-            head=EvidenceHead(front, branches, strangers),
+            head=EvidenceHead(front, branches, strangers, torch.tensor(clarity).float() if any(clarity) else None),
             line=best.line,
-            doubt=fit_doubt(best.pairs, best.line),
+            doubt=doubt,
             compared=tuple(compared),
             settings=settings,
         )
 
     @torch.no_grad()
-    def _learn_nearness(self, folds: list[NDArray[np.bool_]]) -> None:
-        """How near vectors are to others: those of a fold to vectors of the other folds, so to other identities."""
+    def _learn_signs(self, folds: list[NDArray[np.bool_]]) -> None:
+        """What worse inputs look like, and vectors to be near to: those of a fold are judged by the other folds."""
         views, front = [v for v in (self._views, self._poor_views) if v is not None], self._front
         for held in (held for held in folds if not held.all()):
-            known = self._views.u[self._known(~held)]
+            e, known = self._signs_of(~held)
             for view in views:
-                view.signs[held, -1] = nearness(view.u[held], known)
-        front.usual = self._views.signs[:, -1].mean()
+                view.signs[held, 1] = view.u[held] @ e
+                view.signs[held, 2] = nearness(view.u[held], known)
+        front.decline, front.known = self._signs_of(np.ones(len(self._y), dtype=bool))
+        front.usual = self._views.signs[:, 2].mean()
         for view in views:
-            view.signs[:, -1] -= front.usual
-        front.known = self._views.u[self._known(np.ones(len(self._y), dtype=bool))]
+            view.signs[:, 2] -= front.usual
 
-    def _known(self, among: NDArray[np.bool_]) -> torch.Tensor:
-        return torch.from_numpy(drawn_in_turn(self._y, among, self._plan.seed)[:MOST_KNOWN])
+    def _signs_of(self, among: NDArray[np.bool_]) -> tuple[torch.Tensor, torch.Tensor]:
+        """The direction in which these rows get worse, and some of their vectors."""
+        known = self._views.u[torch.from_numpy(drawn_in_turn(self._y, among, self._plan.seed)[:MOST_KNOWN])]
+        if self._poor_views is None:
+            return self._front.decline, known
+        e = decline(*(view.u[torch.from_numpy(among)].numpy() for view in (self._views, self._poor_views)))
+        return torch.tensor(e).float(), known
 
     def _directions(
         self, rows: NDArray[np.bool_], ridge: float, axes: int | None = None, unseen: float = 0.0
@@ -270,8 +277,9 @@ class Fitting:
         for k, (fold, made) in enumerate(zip(folds, branches, strict=True)):
             strangers = self._strangers(made, k, sharpness) if sharpness else None
             head = EvidenceHead(self._front, made, strangers)
-            poor = None if fold.poor is None else head.of_front(*fold.poor)
-            parts.append(held_out_pairs(head.of_front(*fold.views), poor, fold.y, RARITY if strangers else 0.0))
+            views = [fold.views] if fold.poor is None else [fold.views, fold.poor]
+            seen = [(head.of_front(*view), view.signs) for view in views]
+            parts.append(held_out_pairs(seen, fold.y, ASIDE if strangers else 0.0))
         return Pairs.together(parts)
 
     @torch.no_grad()
@@ -305,9 +313,9 @@ class Fitting:
         head = EvidenceHead(*simple.cosine(self._x.shape[1]))
         parts = []
         for held in self._held:
-            z = head(torch.from_numpy(self._x[held]))
-            poor = None if self._poor is None else head(torch.from_numpy(self._poor[held]))
-            parts.append(held_out_pairs(z, poor, self._y[held]))
+            views = [self._x[held]] if self._poor is None else [self._x[held], self._poor[held]]
+            silent = torch.zeros(len(views[0]), SIGNS)
+            parts.append(held_out_pairs([(head(torch.from_numpy(view)), silent) for view in views], self._y[held]))
         yield "cosine", Pairs.together(parts)
         if not folds:
             return
@@ -399,22 +407,6 @@ class Fitting:
             branch = self._trained(kind, folds, everything)
             branches.append(branch if kind == "learnt" else branch.moved_to(self._start(found, unit=kind == "unit")))
         return self._front, branches
-
-
-def fit_doubt(pairs: Pairs, line: Line) -> Line:
-    """Log-odds that a match of an input is found, from the log Bayes factor of the input with itself.
-
-    Args:
-        pairs: held-out pairs, with what each of their two inputs says of itself.
-        line: the calibrated log-odds of a match.
-    """
-    kept = pairs.matches
-    own = np.concatenate([pairs.own1[kept], pairs.own2[kept]])
-    found = np.tile(line.log_odds + line.temper * pairs.factors[kept] >= 0, 2)
-    if found.all() or not found.any():
-        return Line(float(np.log((found.sum() + 0.5) / ((~found).sum() + 0.5))), 1e-3)
-    fitted = fit_line(own, found, np.ones(len(own)), line.temper, balanced=False)
-    return copy.copy(fitted)
 
 
 def scaled(branch: Branch, gain: float) -> Branch:

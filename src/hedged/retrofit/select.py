@@ -8,6 +8,7 @@ from typing import Any, final
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from hedged.distributions import Gaussian
 from hedged.match._evidence.matrix import shared_groups
@@ -121,6 +122,8 @@ class Pairs:
         own2: of the second with itself.
         own_shared1: the part of `own1` that the mean has no say in.
         own_shared2: of `own2`.
+        signs1: of the quality of the first, (n, 3).
+        signs2: of the second.
     """
 
     factors: Floats
@@ -131,6 +134,8 @@ class Pairs:
     own2: Floats
     own_shared1: Floats
     own_shared2: Floats
+    signs1: Floats
+    signs2: Floats
 
     @staticmethod
     def together(parts: list[Pairs]) -> Pairs:
@@ -156,12 +161,11 @@ class Pairs:
         return w
 
 
-def held_out_pairs(z: Gaussian, poor: Gaussian | None, y: Ints, rarity: float = 0.0) -> Pairs:
+def held_out_pairs(seen: list[tuple[Gaussian, Tensor]], y: Ints, rarity: float = 0.0) -> Pairs:
     """Pairs of held-out vectors, and of their poorer views: all that match, and enough of the others.
 
     Args:
-        z: embeddings of N vectors.
-        poor: of their poorer views, or None.
+        seen: embeddings of N vectors and signs of their quality; then those of their poorer views, if there are any.
         y: identities, (N,).
         rarity: how it is weighed where the last dimension tells it; 0: it does not.
     """
@@ -171,25 +175,26 @@ def held_out_pairs(z: Gaussian, poor: Gaussian | None, y: Ints, rarity: float = 
     drawn = np.random.default_rng(1).random(len(matches)) < MOST_STRANGERS / max((~matches).sum(), 1)
     first, second, matches = (pair[matches | drawn] for pair in (first, second, matches))
     parts, model = [], Evidence(rarity=rarity)
-    for is_poor, seen in ((False, z), (True, poor)):
-        if seen is not None:
-            kept = seen[torch.from_numpy(rows)]
-            factors = model.matrix(kept, kept).numpy()[first, second].astype(np.float64)
-            own = model.log_factor(kept, kept).detach().numpy().astype(np.float64)
-            each = np.arange(len(rows))
-            shared, own_shared = _shared(kept, first, second), _shared(kept, each, each)
-            parts.append(
-                Pairs(
-                    factors=factors,
-                    shared=shared,
-                    matches=matches,
-                    is_poor=np.full(len(factors), is_poor),
-                    own1=own[first],
-                    own2=own[second],
-                    own_shared1=own_shared[first],
-                    own_shared2=own_shared[second],
-                )
+    for is_poor, (z, signs) in enumerate(seen):
+        kept, told = z[torch.from_numpy(rows)], signs.numpy()[rows].astype(np.float64)
+        factors = model.matrix(kept, kept).numpy()[first, second].astype(np.float64)
+        own = model.log_factor(kept, kept).detach().numpy().astype(np.float64)
+        each = np.arange(len(rows))
+        shared, own_shared = _shared(kept, first, second), _shared(kept, each, each)
+        parts.append(
+            Pairs(
+                factors=factors,
+                shared=shared,
+                matches=matches,
+                is_poor=np.full(len(factors), bool(is_poor)),
+                own1=own[first],
+                own2=own[second],
+                own_shared1=own_shared[first],
+                own_shared2=own_shared[second],
+                signs1=told[first],
+                signs2=told[second],
             )
+        )
     return Pairs.together(parts)
 
 

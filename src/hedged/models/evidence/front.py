@@ -24,10 +24,10 @@ LEAST_SCALE = 1e-6  # of a feature, relative to the largest: one that hardly var
 class Front(nn.Module):
     """u = Uᵀ(n(x) − c), n(x) = √F · s/‖s‖ with s = (x − m)/d: `(n, F)` to `(n, P)`; and signs of quality, `(n, 3)`.
 
-    The length of a vector, log ‖s‖/√F, tells of its quality more than of whom it shows, so it is set apart. So does eᵀu,
-    by the direction e in which vectors move when inputs get worse (`hedged.retrofit.decline`; 0 where nothing is known
-    of it), and so does the mean cosine of u with the five nearest of some known vectors: an input like no other is
-    seldom understood.
+    The length of a vector, log ‖s‖/√F, tells of its quality more than of whom it shows, so it is set apart. So does
+    eᵀu, by the direction e in which vectors move when inputs get worse (`hedged.retrofit.decline`; 0 where nothing is
+    known of it), and so does the mean cosine of u with the five nearest of some known vectors: an input like no other
+    is seldom understood.
 
     Args:
         features: F, the width of the vectors.
@@ -101,7 +101,7 @@ def nearness(u: Tensor, known: Tensor) -> Tensor:
     there = torch.nn.functional.normalize(known, dim=1).T
     near = [
         (torch.nn.functional.normalize(some, dim=1) @ there).topk(min(NEIGHBOURS, len(known)), dim=1).values.mean(1)
-        for some in u.split(AT_ONCE)
+        for some in torch.split(u, AT_ONCE)
     ]
     return torch.cat(near)
 

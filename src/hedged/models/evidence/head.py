@@ -14,12 +14,14 @@ from torch import Tensor, nn
 from hedged._section import Section, Width
 from hedged.distributions import Gaussian
 from hedged.errors import ConfigError, ShapeError
+from hedged.models.evidence.asides import beside
 from hedged.models.evidence.front import SIGNS, Front
 from hedged.models.evidence.strangers import Strangers
 from hedged.models.heads import Head
 
 FARTHEST = 6.0  # in natural logarithms, from the common evidence to that of one input
-SIGN_GAIN = 5.0  # signs of quality vary little beside other features; the network sees them so many times larger
+SIGN_GAIN = 15.0  # signs of quality vary little beside other features; the network sees them so many times larger
+REACH_GAIN = 5.0  # the same for the length of a projection
 
 
 class Directions(Protocol):
@@ -79,6 +81,7 @@ class EvidenceShape(Section):
         branches: one or more.
         strangers: how many tell how rare an input is; 0: the embedding does not say.
         sharpness: how far a ratio with one of them is trusted.
+        clarity: whether the embedding says how clear an input is.
     """
 
     axes: Width
@@ -86,6 +89,7 @@ class EvidenceShape(Section):
     known: Annotated[int, Field(ge=0, le=2**16)] = 0
     strangers: Annotated[int, Field(ge=0, le=2**16)] = 0
     sharpness: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    clarity: bool = False
     branches: Annotated[tuple[BranchShape, ...], Field(strict=False, min_length=1, max_length=64)]
 
     @property
@@ -95,8 +99,8 @@ class EvidenceShape(Section):
 
     @property
     def dim(self) -> int:
-        """The dimensions of an embedding: one more where it says how rare it is."""
-        return self.latent + bool(self.strangers)
+        """The dimensions of an embedding: one more where it says how rare an input is, and one how clear."""
+        return self.latent + bool(self.strangers) + self.clarity
 
 
 @final
@@ -224,7 +228,7 @@ class Branch(nn.Module):
         reach = (h.square().mean(1, keepdim=True) + 1e-12).sqrt() / self.reach
         log_evidence = (self.log_evidence + self.log_shift).expand(len(h), -1)
         if self.quality is not None:
-            told = self.quality(torch.cat([seen, SIGN_GAIN * signs, SIGN_GAIN * reach.log()], dim=1))
+            told = self.quality(torch.cat([seen, SIGN_GAIN * signs, REACH_GAIN * reach.log()], dim=1))
             log_evidence = log_evidence + FARTHEST * torch.tanh(told / FARTHEST)
         m = (h / reach if self.unit else h) * (self.scale * self.log_gain.exp())
         each = self.dim // len(self.log_evidence)
@@ -241,20 +245,32 @@ class EvidenceHead(Head, kind="evidence"):
     Args:
         front: what makes vectors alike, F numbers to P.
         branches: one or more.
-        strangers: whose embeddings tell how rare an input is, in a last dimension; None: there is none.
+        strangers: whose embeddings tell how rare an input is, beside the embedding; None: there is none.
+        clarity: (3,), what each sign of quality adds to the log-odds that an input is understood; beside the embedding,
+            after the rarity. None: it is not said.
     """
 
-    def __init__(self, front: Front, branches: Sequence[Branch], strangers: Strangers | None = None) -> None:
+    clarity: Tensor | None
+
+    def __init__(
+        self,
+        front: Front,
+        branches: Sequence[Branch],
+        strangers: Strangers | None = None,
+        clarity: Tensor | None = None,
+    ) -> None:
         shape = EvidenceShape(
             axes=front.axes,
             unit=front.unit,
             known=len(front.known),
             strangers=len(strangers.mean) if strangers else 0,
             sharpness=strangers.sharpness if strangers else 1.0,
+            clarity=clarity is not None,
             branches=tuple(branch.shape for branch in branches),
         )
         super().__init__(features=len(front.mean), dim=shape.dim)
         self.shape, self.front, self.branches, self.strangers = shape, front, nn.ModuleList(branches), strangers
+        self.register_buffer("clarity", clarity)
 
     @classmethod
     def blank(cls, features: int, shape: EvidenceShape) -> Self:
@@ -267,7 +283,7 @@ class EvidenceHead(Head, kind="evidence"):
         front = Front(features, shape.axes, shape.unit, shape.known)
         branches = [Branch(**branch.model_dump()) for branch in shape.branches]
         strangers = Strangers(shape.strangers, shape.latent, shape.sharpness) if shape.strangers else None
-        return cls(front, branches, strangers)
+        return cls(front, branches, strangers, torch.zeros(SIGNS) if shape.clarity else None)
 
     @classmethod
     def build(cls, features: int, dim: int, components: int) -> Self:
@@ -290,7 +306,9 @@ class EvidenceHead(Head, kind="evidence"):
             signs: of their quality, `(n, 3)`.
         """
         z = side_by_side([branch(u, signs) for branch in self.branches])
-        return z if self.strangers is None else self.strangers(z, groups_of(list(self.branches)))  # type: ignore[arg-type]
+        if self.strangers is not None:
+            z = self.strangers(z, groups_of(list(self.branches)))  # type: ignore[arg-type]
+        return z if self.clarity is None else beside(z, signs @ self.clarity)
 
 
 def side_by_side(embedded: Sequence[Gaussian]) -> Gaussian:

@@ -17,14 +17,14 @@ from torch import Tensor, nn
 
 from hedged.distributions import Gaussian
 from hedged.match._evidence.matrix import log_factors
+from hedged.models.evidence.asides import beside
 
-RARITY = 100.0  # ρ: the rarity of an input is so many times smaller than n, and hardly seen by distances of means
 AT_ONCE = 2**22  # ratios held at a time
 
 
 @final
 class Strangers(nn.Module):
-    """w(x) = −n(x)/(2ρ), how rare an input is, for the last dimension of its embedding.
+    """−n(x)/2, how rare an input is, beside its embedding.
 
     Args:
         count: how many strangers there are.
@@ -69,8 +69,7 @@ class Strangers(nn.Module):
 
     def forward(self, z: Gaussian, groups: list[slice]) -> Gaussian:
         """The embeddings with a last dimension more, their rarity."""
-        rarity = (self.excess(z, groups) / (-2 * RARITY)).to(z.dtype)[:, None]
-        return Gaussian(torch.cat([z.mean, rarity], dim=1), torch.cat([z.variance, torch.ones_like(rarity)], dim=1))
+        return beside(z, self.excess(z, groups) / -2)
 
 
 def _slices(length: int, step: int) -> list[slice]:
