@@ -67,7 +67,7 @@ LEARNT_AXES, LEARNT_HIDDEN, LEARNT_RIDGE = 200, 128, 1.0
 LEARNT_STEPS = 150  # in percent of those of a quality network
 RIDGES = (0.3, 1.0, 3.0, 10.0)
 LDA_DIMS = (20, 50, 100)
-MOST_STRANGERS = 2048
+MOST_STRANGERS = 1024
 MOST_KNOWN = 2048  # vectors that say how near an input is to others
 MARGIN = 0.5  # over the number of identities: what a way has to be ahead of the cosine by
 
