@@ -6,7 +6,8 @@ from abc import ABC
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.functional_validators import ModelWrapValidatorHandler
 
 Share = Annotated[float, Field(ge=0, lt=1)]  # of a set, never all of it
 Chance = Annotated[float, Field(ge=0, le=1)]
