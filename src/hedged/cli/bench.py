@@ -17,15 +17,17 @@ EXAMPLES = examples(
     "hedged bench matching --json",
     "hedged bench --out results/benchmarks",
     "hedged bench decisions --out results/decisions",
+    "hedged bench uncertainty --vectors dogs.npz --vectors texts.npz --out results/uncertainty",
 )
-DECISIONS = "decisions"
+DECISIONS, UNCERTAINTY = "decisions", "uncertainty"
 
 
 def bench(
     group: Annotated[
         str,
         typer.Argument(
-            metavar="[GROUP]", help="matching, million, search, training, images, recipe or all; or decisions."
+            metavar="[GROUP]",
+            help="matching, million, search, training, images, recipe or all; or decisions, or uncertainty.",
         ),
     ] = "all",
     quick: Annotated[
@@ -40,12 +42,17 @@ def bench(
         Path | None,
         typer.Option("--run", metavar="RUN", help="For decisions: use the photos of this run instead of digits."),
     ] = None,
+    vectors: Annotated[
+        list[Path] | None,
+        typer.Option("--vectors", metavar="FILE", help="For uncertainty: a set made by tools/make_vectors.py; repeat."),
+    ] = None,
 ) -> None:
     """Measure speed and memory against straightforward implementations.
 
     Each line shows a ratio of two measurements taken in turns, the target, and whether it holds. Run it on an otherwise
     idle machine. `decisions` measures calibration, false-match rates and abstention instead, on identities that were
-    not calibrated on; it is not part of `all`.
+    not calibrated on; `uncertainty` compares the field's ways to be uncertain on vectors, resumes what --out has, and
+    takes up to an hour. Neither is part of `all`.
     """
     from hedged.bench.run import rows, write
     from hedged.cli._output import LOGGER
@@ -53,6 +60,11 @@ def bench(
 
     if run is not None and group != DECISIONS:
         raise ConfigError(f"--run is for `hedged bench {DECISIONS}` only: leave it out")
+    if vectors and group != UNCERTAINTY:
+        raise ConfigError(f"--vectors is for `hedged bench {UNCERTAINTY}` only: leave it out")
+    if group == UNCERTAINTY:
+        _fight(vectors or [], out)
+        return
     measured = _decided(run, out) if group == DECISIONS else _timed(group, quick, as_json)
     if as_json:
         print_json([line.content() for line in measured])
@@ -87,3 +99,17 @@ def _decided(run: Path | None, out: Path | None) -> list[Line]:
         for path in write_sets(sets, out):
             LOGGER.info("%s", path)
     return [line for name, content in sets.items() for line in lines(name, content)]
+
+
+def _fight(vectors: list[Path], out: Path | None) -> None:
+    from hedged.bench.uncertainty.fight import fight
+    from hedged.bench.uncertainty.page import write_page
+    from hedged.bench.uncertainty.sets import offline_digits, read_set
+    from hedged.cli._output import LOGGER
+    from hedged.errors import ConfigError
+
+    if out is None:
+        raise ConfigError(f"`hedged bench {UNCERTAINTY}` writes as it goes, and resumes: give --out DIR")
+    sets = [read_set(path) for path in vectors]
+    for path in [*fight([*sets, offline_digits()], out), *write_page(out)]:
+        LOGGER.info("%s", path)
