@@ -26,11 +26,11 @@ from hedged.search import (
 DIM = 8
 
 
-def people(identities: int, of_each: int, seed: int) -> tuple[Gaussian, torch.Tensor]:
+def people(identities: int, of_each: int, seed: int, least_noise: float = 0.1) -> tuple[Gaussian, torch.Tensor]:
     """Posteriors of identities drawn from N(0, I), seen with noise that differs from image to image."""
     generator = seeded(seed)
     centres = torch.randn(identities, DIM, generator=generator).repeat_interleave(of_each, 0)
-    noise = 0.1 + 0.4 * torch.rand(len(centres), 1, generator=generator)
+    noise = least_noise * (1 + 4 * torch.rand(len(centres), 1, generator=generator))
     seen = centres + noise.sqrt() * torch.randn(len(centres), DIM, generator=generator)
     posterior = Gaussian(seen / (1 + noise), (noise / (1 + noise)).expand(-1, DIM))
     return posterior, torch.arange(identities).repeat_interleave(of_each)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from hedged._files import path_text
+from hedged.cli._audit import AUDIT_EXAMPLES, audit, warn_of_enrolments
 from hedged.cli._inputs import Images, Inputs, SkipBroken, embedded_sound, inputs_of
 from hedged.cli._metadata import Described, read_metadata
 from hedged.cli._output import LOGGER, Json, examples, print_json, print_table, printable
@@ -168,6 +169,7 @@ def add(
         with _continued_by(store, len(inputs.ids) + there, run, images):
             batches = source.rows(embedder, store.header.fingerprint) if inputs.ids else iter(())
             done = _write(store.upsert if replace else store.add, batches)
+        warn_of_enrolments(store, inputs.ids)
         words = f"added {done:,} embeddings to {store.name}" + (f", {there:,} were there" if there else "")
         _report(store, words, {"added": done} | ({"existing": there} if skip_existing else {}), json)
 
@@ -274,6 +276,9 @@ def repair(
     print(f"kept {done.kept:,} rows" + (f"; lost {len(done.lost):,}:" if done.lost else "; nothing was lost"))
     for words in done.lost:
         print(f"  {printable(words)}")
+
+
+app.command("audit", epilog=AUDIT_EXAMPLES)(audit)
 
 
 def _cell(value: object) -> str:

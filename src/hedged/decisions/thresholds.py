@@ -3,8 +3,14 @@
 Pairs are not independent: an identity that is easily taken for others spoils all of its pairs. So identities are drawn
 anew, not pairs, and a pair of two identities counts as often as both were drawn, the product of the two numbers (the
 two-way or pigeonhole bootstrap; Owen 2007). And a rate that is measured later on other identities differs from the
-target for two reasons: the threshold was found on a sample, and the rate is measured on one. So every repetition draws
-twice: it finds the threshold on one draw and measures the rate on the other. What comes out is a predictive interval.
+one seen for two reasons: the identities seen are a sample, and so are those measured on. So every repetition draws
+twice, the second time from what the first drew: a population as it may be, and a sample of it. What comes out is a
+predictive interval.
+
+Pairs of a drawn sample are no sample of pairs: with every identity drawn again, its false matches come back together,
+and the mean over repetitions is not the rate seen. So the interval is recentred on it (Conti and Clémençon, "Assessing
+Uncertainty in Similarity Scoring", arXiv 2211.07245), in log-odds, where rates near zero spread evenly. The share of
+matches that are missed may be zero on one draw and not on the next: it is measured at a threshold that is found anew.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from hedged._odds import expit, logit
 from hedged.decisions.pairs import Floats, Ints, ScoredPairs
 from hedged.errors import DataError, ValueRangeError
 
@@ -84,15 +91,17 @@ def false_match_threshold(
     _check(target, level, len(others.scores))
     count = identities or pairs.identities
     draws = np.random.default_rng(seed)
-    rates, misses = np.empty(repetitions), np.empty(repetitions)
-    for k in range(repetitions):
-        here, there = (_draw(draws, pairs.identities, size) for size in (pairs.identities, count))
-        found = others.threshold(target, here)
-        rates[k], misses[k] = others.share_from(found, there), 1 - matches.share_from(found, there)
     once = np.ones(pairs.identities)
     score = others.threshold(target, once)
     rate, missed = others.share_from(score, once), 1 - matches.share_from(score, once)
-    return FalseMatchThreshold(score, target, rate, _interval(rates, level), missed, _interval(misses, level), count)
+    rates, misses = np.empty(repetitions), np.empty(repetitions)
+    for k in range(repetitions):
+        here = _draw(draws, once, pairs.identities)
+        rates[k] = others.share_from(score, _draw(draws, here, count))
+        misses[k] = 1 - matches.share_from(others.threshold(target, here), _draw(draws, once, count))
+    low, high = np.nanquantile(misses, [(1 - level) / 2, (1 + level) / 2])
+    within = _recentred(rates, rate, len(others.scores), level)
+    return FalseMatchThreshold(score, target, rate, within, missed, Interval(float(low), float(high), level), count)
 
 
 @final
@@ -143,14 +152,16 @@ def _times(first: Ints, second: Ints, drawn: Floats) -> Floats:
     return times
 
 
-def _draw(draws: np.random.Generator, identities: int, size: int) -> Floats:
-    """How often each identity comes up in `size` draws, (identities,)."""
-    return np.bincount(draws.integers(identities, size=size), minlength=identities).astype(float)
+def _draw(draws: np.random.Generator, population: Floats, size: int) -> Floats:
+    """How often each identity comes up in `size` draws from a population of so many of each, (identities,)."""
+    return draws.multinomial(size, population / population.sum()).astype(float)
 
 
-def _interval(values: Floats, level: float) -> Interval:
-    low, high = np.nanquantile(values, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(low), float(high), level)
+def _recentred(shares: Floats, seen: float, pairs: int, level: float) -> Interval:
+    """Quantiles of shares, moved in log-odds so that their mean is the share seen; half a pair keeps these finite."""
+    drawn, centre = (logit((values * pairs + 0.5) / (pairs + 1)) for values in (shares, np.array([seen])))
+    low, high = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2]) - np.nanmean(drawn) + centre[0]
+    return Interval(float(expit(low)), float(expit(high)), level)
 
 
 def _check(target: float, level: float, pairs: int) -> None:

@@ -10,6 +10,7 @@ from hedged._files import path_text
 from hedged.distributions import Distribution
 from hedged.errors import ShapeError
 from hedged.models import Embedder
+from hedged.search.audit import WRONG_SHARE, Audit, read_audit
 from hedged.search.cluster import Clusters, read_clusters
 from hedged.search.fusion import Fusion
 from hedged.search.identify import Identified, Identifier, Identities, LogOdds
@@ -179,6 +180,16 @@ class Gallery(Closing):
             calibrated: From the model's log-odds of a match to calibrated ones, such as `decider.calibrator.log_odds`.
         """
         return read_clusters(self._store, where, base_rate, calibrated)
+
+    def audit(self, where: Filter = (), wrong_share: float = WRONG_SHARE, calibrated: LogOdds | None = None) -> Audit:
+        """Images whose label is likely wrong, near-duplicates under two names, labels of two identities, poor images.
+
+        Args:
+            where: Only among stored images with these values.
+            wrong_share: The share of labels that are wrong, as far as is known before.
+            calibrated: From the model's log-odds of a match to calibrated ones, such as `decider.calibrator.log_odds`.
+        """
+        return read_audit(self._store, where, wrong_share, calibrated)
 
     def close(self) -> None:
         """Save the index, where it can be saved, and let go of the store."""

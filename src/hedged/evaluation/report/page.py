@@ -66,7 +66,7 @@ def render(
     rows = headline_rows(evaluation) if headline is None else headline
     evaluation.progress("drawing the report")
     return (
-        _templates()
+        templates()
         .get_template("page.html")
         .render(
             warning=task.warning if task else "",
@@ -78,7 +78,7 @@ def render(
 
 
 @cache
-def _templates() -> Environment:
+def templates() -> Environment:
     """Templates that escape what they are given, and refuse names they do not know."""
     loader = PackageLoader("hedged.evaluation.report")
     found = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
