@@ -296,7 +296,7 @@ def refusal_orders(data: Set, head: Retrofit, quality: str) -> dict[str, Floats]
     _, signs = head.embedder_.head.front(torch.from_numpy(x))  # type: ignore[operator]
     return {
         "norm": -np.linalg.norm(x, axis=1),
-        "neighbour": head.novelty(x),
+        "neighbour": 1 - similar[:, -5],
         "ratio": (1 - similar[:, -1]) / (1 - similar[:, -2] + 1e-9),  # of the two nearest distances
         "trace": head.embed(x).variance.sum(1).numpy(),
         "poorness": signs[:, 1].numpy(),  # a classifier of poorer views

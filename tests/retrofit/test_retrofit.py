@@ -135,8 +135,8 @@ def test_what_cannot_be_loaded_is_told(head: Retrofit, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="holds no head"):
         Retrofit.load(tmp_path / "nowhere")
     head.save(tmp_path)
-    (tmp_path / "retrofit.safetensors").write_bytes(b"short")
-    with pytest.raises(RunError, match="cannot be read"):
+    (tmp_path / "novelty.safetensors").write_bytes(b"short")
+    with pytest.raises(RunError, match="damaged or truncated"):
         Retrofit.load(tmp_path)
 
 

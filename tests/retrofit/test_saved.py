@@ -21,8 +21,8 @@ from hedged.models.evidence.front import Front
 from hedged.models.evidence.head import EvidenceHead
 from hedged.models.evidence.plda import directions
 from hedged.models.evidence.strangers import Strangers
+from hedged.novelty import Novelty
 from hedged.retrofit import Report, Retrofit, simple
-from hedged.retrofit.distance import NeighbourDistance
 from hedged.search import Gallery
 
 TRAIN, NEW = people(30), people(20, seed=1)
@@ -68,7 +68,8 @@ def fitted(way: str) -> Retrofit:
     embedder = Embedder(Vectors(SIZE), head, Evidence(-0.3, 0.6, -1.5, 0.2, rarity, clarity))
     report = Report(way, (), 30, len(TRAIN.y), embedder.head.dim, {}, 0.1, ())
     made = Retrofit()
-    made._keep(embedder, NeighbourDistance.fitted(TRAIN.x, 0), report)
+    embedder.novelty_model = Novelty.fitted(TRAIN.x, TRAIN.y)
+    made._keep(embedder, report)
     return made
 
 
@@ -129,10 +130,9 @@ def test_files_of_two_heads_are_told_apart(tmp_path: Path) -> None:
     ("file", "content", "words"),
     [
         ("retrofit.json", "{", "cannot be read"),
-        ("retrofit.json", '{"format": 1}', "another format than 2"),
+        ("retrofit.json", '{"format": 1}', "another format than 2 or 3"),
         ("retrofit.json", '{"format": 2}', "is not whole"),
-        ("retrofit.safetensors", "short", "cannot be read"),
-        ("retrofit.safetensors", None, "retrofit.safetensors is missing"),
+        ("novelty.safetensors", "short", "damaged or truncated.*hedged novelty"),
         ("model.json", None, "model.json is missing"),
         ("model.safetensors", "short", "damaged or truncated"),
     ],

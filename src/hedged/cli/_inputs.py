@@ -95,7 +95,7 @@ def embedded(
     from hedged.models import embed_chunks
 
     with progress("embedding", len(inputs.ids)) as update:
-        for places, z in embed_chunks(embedder, inputs.at, len(inputs.ids), CHUNK, CHUNK, broken):
+        for places, z, _ in embed_chunks(embedder, inputs.at, len(inputs.ids), CHUNK, CHUNK, broken):
             yield inputs.subset(places), z
             update(int(places[-1]) + 1)
 

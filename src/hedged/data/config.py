@@ -71,6 +71,11 @@ class DataSection(KindSection):
         return True
 
     @property
+    def has_given_twins(self) -> bool:
+        """Whether corrupt twins were given with the data, not made of them."""
+        return False
+
+    @property
     def on_broken_file(self) -> Broken:
         """What to do with image files that cannot be decoded."""
         return "refuse"

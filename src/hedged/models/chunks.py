@@ -16,10 +16,11 @@ CHUNK = 2_048  # inputs that are read at a time
 
 
 class Chunk(NamedTuple):
-    """Embeddings `z` of the inputs at `places`, int64 (b,)."""
+    """Embeddings `z` of the inputs at `places`, int64 (b,), and their novelty, float64 (b,), if known."""
 
     places: Tensor
     z: Distribution
+    novelty: Tensor | None
 
 
 def embed_chunks(
@@ -43,18 +44,20 @@ def embed_chunks(
     """
     for places in torch.split(torch.arange(count), chunk):
         try:
-            yield Chunk(places, embedder.embed(read(places), batch_size))
+            yield Chunk(places, *embedder.embed_with_novelty(read(places), batch_size))
         except DataError:
             if broken is None:
                 raise
             sound = [one for place in places if (one := _embed_one(embedder, read, place, broken))]
             if sound:
-                yield Chunk(torch.cat([one.places for one in sound]), concatenate([one.z for one in sound]))
+                known = [one.novelty for one in sound if one.novelty is not None]
+                together = torch.cat([one.places for one in sound]), concatenate([one.z for one in sound])
+                yield Chunk(*together, torch.cat(known) if known else None)
 
 
 def _embed_one(embedder: Embedder, read: Callable[[Tensor], Any], place: Tensor, broken: list[str]) -> Chunk | None:
     try:
-        return Chunk(place[None], embedder.embed(read(place[None])))
+        return Chunk(place[None], *embedder.embed_with_novelty(read(place[None])))
     except DataError as error:
         broken.append(str(error))
         return None

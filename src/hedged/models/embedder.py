@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
+from hedged._files import make_folder
 from hedged._precision import Change, rounds
 from hedged.data.inputs import image_batches, vector_batches
 from hedged.distributions import Distribution, concatenate
@@ -38,7 +40,11 @@ from hedged.models.saved import (
     write_model,
 )
 from hedged.models.views import OneView, Views
+from hedged.novelty import Novelty
+from hedged.novelty.novelty import FILE as NOVELTY
 
+UNKNOWN_NOVELTY = "unknown, fit it with `hedged novelty RUN`"
+LOGGER = logging.getLogger("hedged")
 VALUES_PER_BATCH = 2**20  # numbers of the inputs that are embedded at a time: the work on more of them leaves the cache
 
 OneImage: TypeAlias = str | Path | bytes | Image.Image | NDArray[Any] | Tensor
@@ -85,6 +91,8 @@ class Embedder(nn.Module):
         self.backbone, self.head, self.match_model = _as_backbone(network, head, shape), head, match_model
         self.views = OneView() if views is None else views
         self.shape, self.resize = self.backbone.shape, resize
+        self.novelty_model: Novelty | None = None
+        """How unlike its training inputs an input is; saved and loaded with the model. None: nothing is known of it."""
         self.notes: dict[str, Any] = {}
         """Where the weights come from, in words and numbers; saved and loaded with them."""
         self._architecture: Architecture | None = None
@@ -179,15 +187,41 @@ class Embedder(nn.Module):
                 `shape` is not known, one array or tensor `(n, ...)`.
             batch_size: how many are taken at a time; None: as many as a processor is quick with.
         """
+        return concatenate([self._embed_batch(batch, None) for batch in self._ready(images, batch_size)])
+
+    @torch.no_grad()
+    def embed_with_novelty(
+        self, images: ImageLike, batch_size: int | None = None
+    ) -> tuple[Distribution, Tensor | None]:
+        """What `embed` and `novelty` return, in one pass of the network; None if novelty is not known.
+
+        Args:
+            images: As for `embed`.
+            batch_size: As for `embed`.
+        """
+        novelty: list[Tensor] = []
+        embedded = [self._embed_batch(batch, novelty) for batch in self._ready(images, batch_size)]
+        return concatenate(embedded), torch.cat(novelty) if self.novelty_model else None
+
+    def _ready(self, images: ImageLike, batch_size: int | None) -> Iterator[Tensor]:
+        """Batches as the network takes them, which is in evaluation mode; at least one."""
         self.eval()
         like = next(self.parameters(), torch.zeros(0))  # the first weights, those of the network if it has any
-        embedded = [self._embed_batch(_like(like, batch)) for batch in self._batches(images, batch_size)]
-        if not embedded:
+        found = False
+        for batch in self._batches(images, batch_size):
+            found = True
+            yield _like(like, batch)
+        if not found:
             raise DataError("there is no image to embed: pass at least one")
-        return concatenate(embedded)
 
-    def _embed_batch(self, inputs: Tensor) -> Distribution:
-        embedded: list[Distribution] = [self(channels_last(view)) for view in self.views.of(inputs)]
+    def _embed_batch(self, inputs: Tensor, novelty: list[Tensor] | None) -> Distribution:
+        """The embeddings of a batch; the novelty of its first view is appended, if it is asked for and known."""
+        embedded: list[Distribution] = []
+        for view in self.views.of(inputs):
+            features = self.backbone(channels_last(view))
+            if novelty is not None and self.novelty_model and not embedded:
+                novelty.append(self.novelty_model(features))
+            embedded.append(self.head(features))
         return self.views.join(embedded)
 
     @property
@@ -247,6 +281,22 @@ class Embedder(nn.Module):
         """
         return self_mismatch(self._embedded(x), self.match_model)
 
+    @torch.no_grad()
+    def novelty(self, x: ImageLike, batch_size: int | None = None) -> Tensor:
+        """How unlike the training inputs each is, `(N,)` in (0, 1): the share of held-out ones that are less novel.
+
+        η asks whether an input could be several things, novelty whether the model has seen the like of it. It is told
+        from features, so inputs are needed, not their embeddings.
+
+        Args:
+            x: N inputs.
+            batch_size: how many are taken at a time; None: as many as a processor is quick with.
+        """
+        if self.novelty_model is None:
+            raise RunError(f"novelty: {UNKNOWN_NOVELTY}")
+        features = (self.backbone(channels_last(batch)) for batch in self._ready(x, batch_size))
+        return torch.cat([self.novelty_model(some) for some in features])
+
     def _embedded(self, x: ImageLike | Distribution) -> Distribution:
         return x if isinstance(x, Distribution) else self.embed(x)
 
@@ -288,8 +338,14 @@ class Embedder(nn.Module):
         Args:
             folder: where to; it is made if it is not there.
         """
+        folder = Path(folder)
+        make_folder(folder)
         description = Description(self.architecture, self.match_model, self.views, self.notes)
-        write_model(Path(folder), description, self.state_dict())
+        if self.novelty_model is None:
+            (folder / NOVELTY).unlink(missing_ok=True)
+        else:
+            self.novelty_model.save(folder, self.fingerprint())
+        write_model(folder, description, self.state_dict())
 
     @classmethod
     def load(cls, folder: str | Path, backbone: nn.Module | None = None) -> Self:
@@ -309,6 +365,8 @@ class Embedder(nn.Module):
         embedder._architecture, embedder.notes = saved.architecture, saved.notes
         check_shapes(folder / WEIGHTS, embedder.state_dict())
         embedder.load_state_dict(read_weights(folder / WEIGHTS))
+        if (folder / NOVELTY).exists():
+            embedder.novelty_model = _checked_novelty(Novelty.load(folder, embedder.fingerprint()), embedder, folder)
         return embedder.eval()
 
     @classmethod
@@ -321,6 +379,14 @@ class Embedder(nn.Module):
             raise RunError(
                 f"{folder / DESCRIPTION} describes a network that cannot be built ({error}): restore the file"
             ) from error
+
+
+def _checked_novelty(found: Novelty | None, embedder: Embedder, folder: Path) -> Novelty | None:
+    """The novelty that was found beside a model, if it is of this model; else a warning."""
+    if found is not None and found.gaussians.width == embedder.head.features:
+        return found
+    LOGGER.warning("%s is of another model and is not used: fit it with `hedged novelty %s`", folder / NOVELTY, folder)
+    return None
 
 
 def channels_last(inputs: Tensor) -> Tensor:

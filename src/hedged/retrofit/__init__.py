@@ -14,10 +14,9 @@
 | calibrate.py | a straight line through log-odds |
 | fitting.py | the steps of a fit, in order |
 | select.py | what is compared on held-out identities, and what is chosen |
-| distance.py | novelty: how far from the training vectors |
 
 The head itself, which makes a Gaussian of a vector, and PLDA in closed form, where every head starts, are
-`hedged.models.evidence`.
+`hedged.models.evidence`. Novelty is `hedged.novelty`.
 """
 
 from hedged.models.evidence.head import EvidenceHead as EvidenceHead

@@ -19,10 +19,10 @@ from hedged.match.evidence import Evidence
 from hedged.models import Embedder
 from hedged.models.backbones import Vectors
 from hedged.models.evidence.asides import ASIDE
+from hedged.novelty import Novelty
 from hedged.retrofit import checks, saved
 from hedged.retrofit.crossfit import Training
 from hedged.retrofit.degrade import poorer_vectors
-from hedged.retrofit.distance import NeighbourDistance
 from hedged.retrofit.fitting import KINDS, LEAST_IDENTITIES, Fitted, Fitting, Plan
 from hedged.retrofit.folds import numbered
 from hedged.retrofit.select import Report
@@ -119,10 +119,10 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         fitted = self._fitted(x, worse, identities, plan)
         rarity, clarity = (ASIDE * (part is not None) for part in (fitted.head.strangers, fitted.head.clarity))
         embedder = Embedder(Vectors(x.shape[1]), fitted.head, Evidence(*fitted.line, *fitted.doubt, rarity, clarity))
-        novelty = NeighbourDistance.fitted(x, self.seed)
+        embedder.novelty_model = novelty_of(x, given, identities, self.seed)
         report = self._report(fitted, identities, given is not None, time.monotonic() - began)
         embedder.notes = {"way": report.chosen, "vectors": report.vectors, "identities": report.identities}
-        self._keep(embedder, novelty, report)
+        self._keep(embedder, report)
         return self
 
     def match_proba(self, A: ArrayLike, B: ArrayLike) -> Floats:
@@ -149,15 +149,15 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.match_model.self_mismatch(self.embed(A).to(torch.float64)).numpy())
 
     def novelty(self, A: ArrayLike) -> Floats:
-        """How unlike the training vectors each is, (n,): one minus its cosine with the fifth nearest of them.
+        """How unlike the training vectors each is, (n,) in (0, 1): the share of held-out ones that are less novel.
 
-        A new identity is no novelty; a vector of another kind of input is.
+        A new identity is no novelty; a vector of another kind of input is (`hedged.novelty`).
 
         Args:
             A: vectors, (n, F).
         """
         x = self._vectors(A)
-        return np.asarray(self._novelty.forward(x).double().numpy())
+        return np.asarray(self.embedder_.novelty(x).numpy())
 
     def embed(self, A: ArrayLike) -> Gaussian:
         """The embeddings, a batch of n Gaussians.
@@ -207,7 +207,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             folder: made if need be; files of a head in it are replaced.
         """
         self._require_fit()
-        saved.write(Path(folder), saved.Saved(self.get_params(), self.embedder_, self._novelty, self.report_))
+        saved.write(Path(folder), saved.Saved(self.get_params(), self.embedder_, self.report_))
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -221,12 +221,12 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             head = cls(**found.parameters)
         except TypeError as error:
             raise RunError(f"the head in {folder} is of another version of hedged ({error}): fit it again") from error
-        head._keep(found.embedder, found.novelty, found.report)
+        head._keep(found.embedder, found.report)
         return head
 
-    def _keep(self, embedder: Embedder, novelty: NeighbourDistance, report: Report) -> None:
+    def _keep(self, embedder: Embedder, report: Report) -> None:
         self.embedder_ = embedder.eval().requires_grad_(False)
-        self._novelty, self.report_ = novelty, report
+        self.report_ = report
         self.n_features_in_ = embedder.head.features
 
     def _check_settings(self) -> None:
@@ -289,6 +289,21 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _require_fit(self) -> None:
         if not hasattr(self, "embedder_"):
             raise NotFittedError("this Retrofit is not fitted yet: call fit(X, y) first, or Retrofit.load(folder)")
+
+
+def novelty_of(
+    x: NDArray[np.float32], poor: NDArray[np.float32] | None, identities: NDArray[np.intp], seed: int
+) -> Novelty:
+    """The novelty of vectors: what was given as seen worse is known, too.
+
+    Args:
+        x: training vectors, (n, F).
+        poor: the same seen worse, (n, F), or None.
+        identities: whose each is, (n,).
+        seed: which identities are held out together.
+    """
+    seen = [x] if poor is None else [x, poor]
+    return Novelty.fitted(np.concatenate(seen), np.tile(identities, len(seen)), seed)
 
 
 def _are_kinds(value: Any) -> bool:

@@ -1,10 +1,12 @@
-"""A fitted head on disk: a model as any other, with two files beside it of what only `Retrofit` knows.
+"""A fitted head on disk: a model as any other, with a file beside it of what only `Retrofit` knows.
 
 | file | holds |
 |---|---|
-| model.json, model.safetensors | the head and its calibrated match model: `Embedder.load` opens them |
+| model.json, model.safetensors, novelty.safetensors | head, match model and novelty: `Embedder.load` opens them |
 | retrofit.json | the parameters of `Retrofit` and its report |
-| retrofit.safetensors | training vectors that novelty is measured from |
+
+Format 2, which is still read, kept training vectors for another novelty in retrofit.safetensors: of such a head, it is
+not known.
 """
 
 from __future__ import annotations
@@ -12,19 +14,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from safetensors import SafetensorError
-
 from hedged._files import make_folder, write_json
 from hedged._reading import read_json
-from hedged._tensors import load_tensors, save_tensors
 from hedged.errors import RunError
 from hedged.models import Embedder
 from hedged.models.saved import DESCRIPTION as MODEL
-from hedged.retrofit.distance import NeighbourDistance
 from hedged.retrofit.select import Report
 
-FORMAT = 2
-DESCRIPTION, WEIGHTS = "retrofit.json", "retrofit.safetensors"
+FORMAT, FIRST_FORMAT = 3, 2
+DESCRIPTION, FIRST_WEIGHTS = "retrofit.json", "retrofit.safetensors"
 
 
 class Saved(NamedTuple):
@@ -32,14 +30,12 @@ class Saved(NamedTuple):
 
     Args:
         parameters: of `Retrofit`.
-        embedder: vectors to Gaussians, with the calibrated match model.
-        novelty: the training vectors.
+        embedder: vectors to Gaussians, with the calibrated match model and novelty.
         report: what was compared and chosen.
     """
 
     parameters: dict[str, Any]
     embedder: Embedder
-    novelty: NeighbourDistance
     report: Report
 
 
@@ -51,7 +47,7 @@ def write(folder: Path, content: Saved) -> None:
         content: what to write.
     """
     make_folder(folder)
-    save_tensors(folder / WEIGHTS, content.novelty.state_dict())
+    (folder / FIRST_WEIGHTS).unlink(missing_ok=True)
     described = {
         "format": FORMAT,
         "model": content.embedder.fingerprint(),
@@ -76,14 +72,8 @@ def read(folder: Path) -> Saved:
             "fit it again"
         )
     try:
-        known = load_tensors(folder / WEIGHTS).tensors
-        novelty = NeighbourDistance(embedder.head.features, len(known["known"]))
-        novelty.load_state_dict(known)
-        report = Report.restored(described["report"])
-        return Saved(dict(described["parameters"]), embedder, novelty, report)
-    except FileNotFoundError as error:
-        raise RunError(f"{folder / WEIGHTS} is missing: restore the files of one head, or fit it again") from error
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        return Saved(dict(described["parameters"]), embedder, Report.restored(described["report"]))
+    except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"the head in {folder} cannot be read ({error}): restore its files, or fit it again") from error
 
 
@@ -103,8 +93,10 @@ def _described(folder: Path) -> dict[str, Any]:
         ) from error
     except (OSError, ValueError) as error:
         raise RunError(f"{path} cannot be read ({error}): restore the file, or fit the head again") from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise RunError(f"{path} is of another format than {FORMAT}: use the version that wrote it, or fit it again")
+    if not isinstance(content, dict) or content.get("format") not in (FIRST_FORMAT, FORMAT):
+        raise RunError(
+            f"{path} is of another format than {FIRST_FORMAT} or {FORMAT}: use the version that wrote it, or fit again"
+        )
     if not {"model", "parameters", "report"} <= content.keys():
         raise RunError(f"{path} is not whole: restore the file, or fit the head again")
     return content

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from hedged.data import Batches, BatchPlan, Dataset, Splits
+from hedged.data import Batches, Dataset, Splits
 from hedged.losses import (
     AllPairs,
     ContrastiveLoss,
@@ -68,9 +68,7 @@ def build_batches(config: Config, train: Dataset) -> Batches:
         config: Whose sections [data] and [train] say how they are drawn.
         train: What to draw them from.
     """
-    settings = config.train
-    plan = BatchPlan(settings.batch_size, settings.classes_per_batch, settings.images_per_class, settings.seed)
-    return config.data.batches(train, plan)
+    return config.data.batches(train, config.train.plan)
 
 
 def build_loss(config: LossConfig, curve: MatchCurve, generator: torch.Generator) -> Loss:

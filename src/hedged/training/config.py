@@ -11,7 +11,7 @@ import hashlib
 import json
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, final
 
@@ -21,13 +21,17 @@ from pydantic_core import ErrorDetails
 from hedged._reading import parse_toml, read_toml
 from hedged._section import KindSection, Positive, Section, Seed
 from hedged.data.config import DataSection
+from hedged.data.dataset import Batch, Dataset
 from hedged.data.ndigit.config import NDigitConfig
+from hedged.data.sampling import BatchPlan
 from hedged.errors import ConfigError
 from hedged.models import Architecture, ModelConfig
 from hedged.models.backbones import ShallowHiddenConfig
 from hedged.models.evidence.head import EvidenceHead
 
 RETROFIT = "retrofit"  # the section that only the config of a fitted head has
+MOST_SEEN = 20_000  # inputs that novelty is fitted to, of a tenth of the steps at most
+FEWEST_BATCHES = 8  # unless there are fewer
 CONFIGS = Path(__file__).parent / "configs"
 # Keys that came later: while they are at their default, a run is the same as before, and so is its digest.
 LATER = (
@@ -83,6 +87,11 @@ class TrainConfig(Section):
     log_every: Positive = 50
     checkpoint_every: Positive = 500
 
+    @property
+    def plan(self) -> BatchPlan:
+        """How batches are drawn."""
+        return BatchPlan(self.batch_size, self.classes_per_batch, self.images_per_class, self.seed)
+
 
 class RunConfig(Section, ABC):
     """What the config of any run has: its data, and words for what made it.
@@ -101,6 +110,14 @@ class RunConfig(Section, ABC):
 
         Args:
             architecture: of the model in the folder of the config.
+        """
+
+    @abstractmethod
+    def seen(self, train: Dataset) -> Iterator[Batch]:
+        """Inputs that the model was made from, as it saw them, with their identities: what novelty is fitted to.
+
+        Args:
+            train: the training part of the data.
         """
 
     @abstractmethod
@@ -155,6 +172,11 @@ class RetrofitConfig(RunConfig):
         if architecture.shape != self.data.shape:
             return f"it takes inputs of {architecture.shape}, and the vectors are of {self.data.shape}"
         return ""
+
+    def seen(self, train: Dataset) -> Iterator[Batch]:
+        yield Batch(train.clean(), train.labels)
+        if self.data.has_given_twins:
+            yield Batch(train.corrupt(0), train.labels)
 
     def shown(self, inputs: str) -> dict[str, str]:
         parameters = ", ".join(f"{name} = {value}" for name, value in self.retrofit.items())
@@ -254,6 +276,12 @@ class Config(RunConfig):
             return ""
         has = f"it takes inputs of {architecture.shape} and is {architecture.head} in {architecture.dim} dimensions"
         return f"{has}, the config says {says.shape}, {says.head} and {says.dim}"
+
+    def seen(self, train: Dataset) -> Iterator[Batch]:
+        batches, steps = self.data.batches(train, self.train.plan), self.train.steps
+        some = min(-(-MOST_SEEN // self.train.batch_size), max(steps // 10, FEWEST_BATCHES), steps)
+        for k in range(some):
+            yield batches.batch(k * steps // some)
 
     def shown(self, inputs: str) -> dict[str, str]:
         train = self.train

@@ -23,6 +23,7 @@ from hedged.training.build import Parts, build_data, build_parts
 from hedged.training.checkpoint import Checkpoint, optimiser_tensors, restore_optimiser, save_checkpoint
 from hedged.training.config import Config, TrainConfig
 from hedged.training.journal import Journal, describe
+from hedged.training.novelty import fit_novelty
 from hedged.training.run import Run
 from hedged.training.warm_start import as_if_half_match, by_evidence
 
@@ -57,6 +58,7 @@ def train(
         opened.keep_config(config)
         trainer.run(opened)
         embedder = trainer.finished()
+        embedder.novelty_model = fit_novelty(embedder, config.seen(data), config.train.seed)
         embedder.notes = {"steps": trainer.step, "digest": config.digest(), "data": data.source}
         embedder.save(run)
     return embedder

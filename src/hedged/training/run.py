@@ -6,11 +6,12 @@
 | log.jsonl | every few steps |
 | checkpoint.safetensors | every few hundred steps, and on Ctrl-C |
 | model.json, model.safetensors | at the end; `hedged.models` names and reads them |
+| novelty.safetensors | before the model, or by `hedged novelty`; `hedged.novelty` names and reads it |
 | metrics.json, metrics-PART.json | by `hedged evaluate` and `hedged demo` |
 | report.html, report-PART.html | by `hedged evaluate --report` and `hedged demo` |
 | calibration.json, reliability.png | by `hedged calibrate`; `hedged.decisions` reads the first |
 | .lock | while a process trains into the folder, or fits a head there; says which |
-| retrofit.json, retrofit.safetensors | by `hedged retrofit`; `hedged.retrofit` names and reads them |
+| retrofit.json | by `hedged retrofit`; `hedged.retrofit` names and reads them |
 """
 
 from __future__ import annotations

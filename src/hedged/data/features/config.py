@@ -60,6 +60,11 @@ class FeaturesConfig(IdentitySplitSection, _FeatureKeys):
             )
         return parts
 
+    @property
+    def has_given_twins(self) -> bool:
+        """Whether a second file holds them."""
+        return bool(self.corrupt_path)
+
     def batches(self, train: Dataset, plan: BatchPlan) -> Batches:
         """Refused: a head on vectors is fitted, not trained.
 
