@@ -170,6 +170,8 @@ def test_an_embedder_tells_novelty_and_keeps_it(tmp_path: Path) -> None:
     again = Embedder.load(tmp_path / "run")
     assert torch.equal(again.novelty(x), embedder.novelty(x))
     torch.testing.assert_close(again.half().novelty(x).float(), embedder.novelty(x).float(), atol=0.05, rtol=0)
+    again.save(tmp_path / "half")
+    assert Embedder.load(tmp_path / "half").novelty_model is not None
 
 
 def test_models_without_novelty_open_and_strange_files_are_told(

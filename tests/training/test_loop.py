@@ -47,6 +47,7 @@ def test_a_run_leaves_a_model_a_log_and_its_config(tmp_path: Path) -> None:
         "log.jsonl",
         "model.json",
         "model.safetensors",
+        "novelty.safetensors",
     }
     loaded = Embedder.load(tmp_path).state_dict()
     assert all(torch.equal(value, loaded[name]) for name, value in embedder.state_dict().items())

@@ -344,7 +344,7 @@ class Embedder(nn.Module):
         if self.novelty_model is None:
             (folder / NOVELTY).unlink(missing_ok=True)
         else:
-            self.novelty_model.save(folder, self.fingerprint())
+            self.novelty_model.save(folder, self._hash())  # of the weights as they will be loaded
         write_model(folder, description, self.state_dict())
 
     @classmethod
