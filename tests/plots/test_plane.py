@@ -28,7 +28,13 @@ def test_an_ellipse_in_the_view_is_the_covariance_of_projected_samples() -> None
     axes = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
     expected = axes.T @ np.diag([(width / 2) ** 2, (height / 2) ** 2]) @ axes
     np.testing.assert_allclose(np.cov(samples.T), expected, atol=0.03)
-    np.testing.assert_allclose(plane.deviations(variance)[0], samples.std(0), rtol=0.01)
+    assert np.allclose(plane.ellipses(np.diag(variance[0])[None]), plane.ellipses(variance))
+    np.testing.assert_allclose(plane.deviations(np.diag(variance[0])), samples.std(0), rtol=0.01)
+
+
+def test_an_ellipse_turns_with_its_covariance() -> None:
+    (width,), (height,), (angle,) = Plane.through(np.zeros((1, 2))).ellipses(np.array([[[2.5, 1.5], [1.5, 2.5]]]))
+    np.testing.assert_allclose([width, height, angle % 180], [4, 2, 45])
 
 
 def test_the_principal_axes_hold_the_most_variance() -> None:

@@ -83,13 +83,22 @@ class Space:
         means, variances = self.evaluation.embeddings[condition][torch.from_numpy(items)].parts()
         return means.double().numpy(), variances.double().numpy()
 
+    def covariances(self, condition: Condition, items: NDArray[np.intp]) -> Array:
+        """Covariances of the components of images, `(n, C, D, D)`.
+
+        Args:
+            condition: Clean or corrupt.
+            items: Which images, `(n,)`.
+        """
+        return self.evaluation.embeddings[condition][torch.from_numpy(items)].covariances().double().numpy()
+
     @cached_property
     def limits(self) -> tuple[Array, Array]:
         """Lower and upper corner of the view: all centres, and all drawn clouds to one standard deviation."""
         corners = [self.plane.project(self.centroids.positions)]
         for condition in CONDITIONS:
-            means, variances = self.parts(condition, self.drawn)
-            places, reach = self.plane.project(means), self.plane.deviations(variances)
+            means, _ = self.parts(condition, self.drawn)
+            places, reach = self.plane.project(means), self.plane.deviations(self.covariances(condition, self.drawn))
             corners += [places - reach, places + reach]
         points = np.concatenate([corner.reshape(-1, corner.shape[-1]) for corner in corners])
         low, high = points.min(0), points.max(0)

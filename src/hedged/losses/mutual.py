@@ -39,5 +39,7 @@ class MutualLikelihood(PairLoss):
     def cost(self, z1: Distribution, z2: Distribution, match: Tensor) -> Tensor:
         if z1.is_point or z2.is_point:
             raise ShapeError(f"MutualLikelihood takes Gaussians, whose variances it teaches, got {z1} and {z2}")
+        if not (z1.is_diagonal and z2.is_diagonal):
+            raise ShapeError(f"MutualLikelihood teaches diagonal covariances, got {z1} and {z2}")
         summed = self.stretch * (z1.variance + z2.variance)
         return torch.where(match, -Gaussian(z1.mean, summed).log_prob(z2.mean), 0)

@@ -9,8 +9,10 @@ from hedged.models.embedder import Embedder as Embedder
 from hedged.models.embedder import ImageLike as ImageLike
 from hedged.models.embedder import channels_last as channels_last
 from hedged.models.evidence.posterior import PosteriorHead as PosteriorHead
+from hedged.models.heads import FullHead as FullHead
 from hedged.models.heads import GaussianHead as GaussianHead
 from hedged.models.heads import Head as Head
+from hedged.models.heads import LowRankHead as LowRankHead
 from hedged.models.heads import MixtureHead as MixtureHead
 from hedged.models.heads import PointHead as PointHead
 from hedged.models.saved import shipped_models as shipped_models

@@ -44,13 +44,14 @@ class ModelConfig(KindSection):
 
     Args:
         backbone: the name of the section's backbone.
-        head: the kind of distribution that an input becomes: "point", "gaussian" or "mixture".
+        head: the kind of distribution that an input becomes: "point", "gaussian", "mixture", "full" or "low-rank".
         dim: D, the dimensions of the embedding space.
         components: C, the Gaussians of a mixture.
+        rank: R, the factors of a low-rank covariance: 1 unless given; None for all other heads.
         mirrored: whether an image is embedded together with its mirror image, which then shows the same identity.
 
     >>> ModelConfig.model_validate({"backbone": "mobilenet", "dim": 20})
-    MobileNetConfig(backbone='mobilenet', head='gaussian', dim=20, components=1, mirrored=False, width=0.25)
+    MobileNetConfig(backbone='mobilenet', head='gaussian', dim=20, components=1, rank=None, mirrored=False, width=0.25)
     """
 
     kind_key: ClassVar[str] = "model.backbone"
@@ -61,6 +62,7 @@ class ModelConfig(KindSection):
     head: str = "gaussian"
     dim: Width = 2
     components: Width = 1
+    rank: Width | None = None
     mirrored: bool = False
 
     @abstractmethod
@@ -90,7 +92,10 @@ class ModelConfig(KindSection):
         Args:
             features: F, how many the backbone returns.
         """
-        return Head.kinds[self.head].build(features, self.dim, self.components)
+        kind = Head.kinds[self.head]
+        if self.rank is not None:
+            return kind.build_of_rank(features, self.dim, self.rank)
+        return kind.build(features, self.dim, self.components)
 
     @property
     def views(self) -> Views:
@@ -101,6 +106,12 @@ class ModelConfig(KindSection):
         if not self.mirrored:
             return OneView()
         return Mirrored(None if Head.kinds[self.head].is_posterior else RECIPE_DISAGREEMENT)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _low_rank_is_at_least_one(cls, content: Any) -> Any:
+        kind = Head.kinds.get(content.get("head", "")) if isinstance(content, Mapping) else None
+        return {"rank": 1, **content} if kind is not None and kind.has_rank else content
 
     @field_validator("head")
     @classmethod
@@ -116,6 +127,22 @@ class ModelConfig(KindSection):
         return self
 
     @model_validator(mode="after")
+    def _covariance_fits_dim(self) -> Self:
+        kind = Head.kinds[self.head]
+        if kind.most_dims is not None and self.dim > kind.most_dims:
+            raise ValueError(
+                f'head = "{self.head}" takes up to {kind.most_dims} dimensions, got dim = {self.dim}: '
+                'use head = "low-rank"'
+            )
+        if self.rank is not None and not kind.has_rank:
+            raise ValueError(f'rank = {self.rank} needs head = "low-rank", got head = "{self.head}"')
+        if self.rank is not None and self.rank >= self.dim:
+            raise ValueError(f"a covariance in dim = {self.dim} dimensions has fewer factors, got rank = {self.rank}")
+        if self.mirrored and (kind.has_rank or kind.most_dims is not None):
+            raise ValueError(f'mirrored = true joins diagonal covariances, and head = "{self.head}" has others')
+        return self
+
+    @model_validator(mode="after")
     def _only_images_have_mirror_images(self) -> Self:
         if self.mirrored and self.takes == "vectors":
             raise ValueError(f'mirrored = true is for images, and backbone = "{self.backbone}" takes vectors')
@@ -125,7 +152,7 @@ class ModelConfig(KindSection):
     def _own_keys_first(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """The name of the backbone, its own keys, then those that all sections share; none that has no value."""
         content: dict[str, Any] = {key: value for key, value in dump(self).items() if value is not None}
-        shared = {key: content[key] for key in ModelConfig.model_fields if key != "backbone"}
+        shared = {key: content[key] for key in ModelConfig.model_fields if key != "backbone" and key in content}
         return {key: value for key, value in content.items() if key not in shared} | shared
 
 

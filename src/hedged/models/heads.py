@@ -10,7 +10,15 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from hedged._precision import Change, at_least_single
-from hedged.distributions import Distribution, Gaussian, Mixture, Point
+from hedged.distributions import (
+    MOST_FULL,
+    Distribution,
+    FullGaussian,
+    Gaussian,
+    LowRankGaussian,
+    Mixture,
+    Point,
+)
 from hedged.errors import ConfigError, ShapeError, ValueRangeError
 
 INITIAL_LOG_VARIANCE = -4.0
@@ -31,9 +39,13 @@ class Head(nn.Module, ABC):
     kinds: ClassVar[dict[str, type[Head]]] = {}  # by name; filled as they are defined
     kind: ClassVar[str | None] = None
     has_components: ClassVar[bool] = False  # whether a distribution has several, as a mixture does
+    has_rank: ClassVar[bool] = False  # whether its covariances are of a rank that can be chosen
+    most_dims: ClassVar[int | None] = None  # D, at most; None: any
     is_posterior: ClassVar[bool] = False  # whether distributions are no wider than the prior N(0, I) of an identity
     components: int = 1
     """C, the Gaussians of a mixture; 1 for all others."""
+    rank: int | None = None
+    """R, the factors of a low-rank covariance; None for all others."""
 
     def __init_subclass__(cls, kind: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -58,6 +70,17 @@ class Head(nn.Module, ABC):
             dim: D, the dimensions of the embedding space.
             components: C, the Gaussians of a mixture; 1 for all others.
         """
+
+    @classmethod
+    def build_of_rank(cls, features: int, dim: int, rank: int) -> Self:
+        """The head of a rank that a config or a saved model describes; refused where covariances have none.
+
+        Args:
+            features: F, the number of features.
+            dim: D, the dimensions of the embedding space.
+            rank: R, the factors of a covariance.
+        """
+        raise ConfigError(f'rank = {rank} is for head = "low-rank", got head = "{cls.kind}"')
 
     @abstractmethod
     def distribution(self, features: Tensor) -> Distribution:
@@ -88,7 +111,8 @@ class Head(nn.Module, ABC):
                 f"{type(self).__name__} has no name to be saved under: define it with one, "
                 f'class {type(self).__name__}(Head, kind="...")'
             )
-        return {"head": self.kind, "dim": self.dim, "components": self.components}
+        rank = {} if self.rank is None else {"rank": self.rank}
+        return {"head": self.kind, "dim": self.dim, "components": self.components, **rank}
 
 
 @final
@@ -167,6 +191,94 @@ class MixtureHead(Head, kind="mixture"):
         shape = (len(features), self.components, self.dim)
         mean, log_variance = _both(features, self.mean, self.log_variance)
         return Mixture(mean.reshape(shape), _variance(log_variance.reshape(shape)))
+
+
+@final
+class FullHead(Head, kind="full"):
+    """μ(x) = W h + c and a covariance L Lᵀ that may turn, in up to four dimensions.
+
+    L = diag(σ) (I + U): log σ²(x) is linear in h as in `GaussianHead`, and so is U(x), strictly lower triangular. It
+    starts without U, as a diagonal Gaussian does.
+
+    Args:
+        features: F, the number of features.
+        dim: D, the dimensions of the embedding space.
+
+    >>> import torch
+    >>> FullHead(features=16, dim=2)(torch.randn(8, 16)).covariances().shape
+    torch.Size([8, 1, 2, 2])
+    """
+
+    most_dims: ClassVar[int | None] = MOST_FULL
+
+    def __init__(self, features: int, dim: int) -> None:
+        super().__init__(features, dim)
+        if dim > MOST_FULL:
+            raise ValueRangeError(
+                f"a full covariance is for up to {MOST_FULL} dimensions, got dim={dim}: use LowRankHead(features, dim)"
+            )
+        self.mean = nn.Linear(features, dim)
+        self.log_variance = _log_variance_branch(features, dim)
+        self.turn = nn.Linear(features, dim * (dim - 1) // 2)
+        nn.init.zeros_(self.turn.weight)
+        nn.init.zeros_(self.turn.bias)
+
+    @classmethod
+    def build(cls, features: int, dim: int, components: int) -> Self:
+        return cls(features, dim)
+
+    def distribution(self, features: Tensor) -> FullGaussian:
+        mean, log_variance = _both(features, self.mean, self.log_variance)
+        below = torch.eye(self.dim, dtype=mean.dtype, device=mean.device).repeat(len(features), 1, 1)
+        rows, columns = torch.tril_indices(self.dim, self.dim, offset=-1)
+        below[:, rows, columns] = self.turn(features)
+        return FullGaussian(mean, _variance(log_variance).sqrt().unsqueeze(-1) * below)
+
+
+@final
+class LowRankHead(Head, kind="low-rank"):
+    """μ(x) = W h + c and a covariance diag v + FᵀF with R factors, in any number of dimensions.
+
+    log v(x) is linear in h as in `GaussianHead`, and so is U(x) of F = U diag √v, `(R, D)`. U does not start at zero,
+    where it would have no slope.
+
+    Args:
+        features: F, the number of features.
+        dim: D, the dimensions of the embedding space.
+        rank: R, the factors of a covariance.
+
+    >>> import torch
+    >>> LowRankHead(features=16, dim=8, rank=2)(torch.randn(8, 16)).factor.shape
+    torch.Size([8, 2, 8])
+    """
+
+    has_rank: ClassVar[bool] = True
+    rank: int
+
+    def __init__(self, features: int, dim: int, rank: int = 1) -> None:
+        super().__init__(features, dim)
+        if not 1 <= rank < dim:
+            raise ValueRangeError(
+                f"a covariance in {dim} dimensions has at least one factor and fewer than {dim}, got rank={rank}"
+            )
+        self.rank = rank
+        self.mean = nn.Linear(features, dim)
+        self.log_variance = _log_variance_branch(features, dim)
+        self.turn = nn.Linear(features, rank * dim)
+
+    @classmethod
+    def build(cls, features: int, dim: int, components: int) -> Self:
+        return cls(features, dim)
+
+    @classmethod
+    def build_of_rank(cls, features: int, dim: int, rank: int) -> Self:
+        return cls(features, dim, rank)
+
+    def distribution(self, features: Tensor) -> LowRankGaussian:
+        mean, log_variance = _both(features, self.mean, self.log_variance)
+        variance = _variance(log_variance)
+        factor = self.turn(features).reshape(len(features), self.rank, self.dim) * variance.sqrt().unsqueeze(-2)
+        return LowRankGaussian(mean, variance, factor)
 
 
 def _log_variance_branch(features: int, outputs: int) -> nn.Linear:

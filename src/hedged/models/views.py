@@ -147,6 +147,8 @@ def blend(views: Sequence[AnyDistribution], disagreement: float = 1.0) -> AnyDis
     >>> z.mean, z.variance
     (tensor([[1.]]), tensor([[1.2500]]))
     """
+    if not all(z.is_diagonal for z in views):
+        raise ShapeError(f"views of diagonal covariances are joined, got {views[0]!r}: use OneView()")
     means, variances = (torch.cat(part, -2) for part in zip(*(z.parts() for z in views), strict=True))  # (..., V·C, D)
     between = means.var(-2, correction=0)
     tensors = {

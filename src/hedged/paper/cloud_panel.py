@@ -22,5 +22,5 @@ def cloud_panel(axes: Axes, space: Space, condition: Condition, images: int = DR
     """
     drawn = space.drawn[:images]
     draw_class_names(axes, space.class_names, space.centroids.positions)
-    draw_clouds(axes, *space.parts(condition, drawn), COLOURS[condition])
+    draw_clouds(axes, space.parts(condition, drawn)[0], space.covariances(condition, drawn), COLOURS[condition])
     square_view(axes, np.concatenate([space.parts(c, drawn)[0].reshape(-1, 2) for c in CONDITIONS]), MARGIN)

@@ -22,21 +22,21 @@ EDGE = 0.8  # opacity of an outline
 def draw_ellipses(
     axes: Axes,
     means: Array,
-    variances: Array,
+    spreads: Array,
     colour: str,
     deviations: float = 1.0,
     width: float = 0.7,
     plane: Plane = AS_IT_IS,
     filled: bool = True,
 ) -> EllipseCollection:
-    """Draw Gaussians with diagonal covariance as ellipses, large ones beneath small ones.
+    """Draw Gaussians as ellipses, turned where coordinates covary, large ones beneath small ones.
 
     The wider a Gaussian, the fainter its fill, as is its density.
 
     Args:
         axes: The panel.
         means: `(..., D)`.
-        variances: `(..., D)`.
+        spreads: Covariances `(..., D, D)`, or the diagonals of diagonal ones, `(..., D)`.
         colour: Of outline and fill.
         deviations: How many standard deviations an ellipse reaches.
         width: Of the outline, in points.
@@ -44,8 +44,8 @@ def draw_ellipses(
         filled: Whether there is a fill; an ellipse without one has an opaque outline.
     """
     dim = means.shape[-1]
-    places, spreads = plane.project(means.reshape(-1, dim)), variances.reshape(-1, dim)
-    widths, heights, angles = plane.ellipses(spreads)
+    places = plane.project(means.reshape(-1, dim))
+    widths, heights, angles = plane.ellipses(spreads.reshape(-1, *spreads.shape[means.ndim - 1 :]))
     size = widths * heights / 4  # σ₁σ₂
     order = np.argsort(-size, kind="stable")  # the largest is drawn first
     inside = np.clip(FILL / np.sqrt(np.maximum(size[order], 1e-12)), *FILL_BOUNDS)
@@ -79,19 +79,19 @@ def _shortest_path(points: Array) -> Array:
     return min(paths, key=lambda path: float(np.linalg.norm(np.diff(path, axis=0), axis=-1).sum()))
 
 
-def draw_clouds(axes: Axes, means: Array, variances: Array, colour: str, plane: Plane = AS_IT_IS) -> None:
+def draw_clouds(axes: Axes, means: Array, spreads: Array, colour: str, plane: Plane = AS_IT_IS) -> None:
     """Draw embeddings out to one standard deviation, the components of a mixture joined.
 
     Args:
         axes: The panel.
         means: Of the components, `(n, C, D)`.
-        variances: Of the components, `(n, C, D)`.
+        spreads: Their covariances `(n, C, D, D)`, or the diagonals of diagonal ones, `(n, C, D)`.
         colour: Of all of them.
         plane: What the D dimensions are seen on; two are drawn as they are.
     """
     if means.shape[1] > 1:
         join_components(axes, plane.project(means), colour)
-    draw_ellipses(axes, means, variances, colour, plane=plane)
+    draw_ellipses(axes, means, spreads, colour, plane=plane)
 
 
 def draw_class_names(

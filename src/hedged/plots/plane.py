@@ -53,24 +53,25 @@ class Plane:
         """
         return (points - self.centre) @ self.directions
 
-    def deviations(self, variances: Array) -> Array:
+    def deviations(self, covariances: Array) -> Array:
         """Standard deviations along the axes of the plane, `(..., 2)`.
 
         Args:
-            variances: Diagonals of covariances, `(..., D)`.
+            covariances: `(..., D, D)`.
         """
-        deviations: Array = np.sqrt(variances @ self.directions**2)
+        deviations: Array = np.sqrt(np.einsum("da,...de,ea->...a", self.directions, covariances, self.directions))
         return deviations
 
-    def ellipses(self, variances: Array) -> tuple[Array, Array, Array]:
+    def ellipses(self, spreads: Array) -> tuple[Array, Array, Array]:
         """Widths, heights and angles in degrees of the 1-σ ellipses, each `(n,)`.
 
-        Along the principal axes of the plane a diagonal covariance is diagonal no more: Vᵀ diag(σ²) V.
+        On the plane a covariance is VᵀΣV: even of a diagonal one, the ellipse may be turned.
 
         Args:
-            variances: Diagonals of covariances, `(n, D)`.
+            spreads: Covariances `(n, D, D)`, or the diagonals of diagonal ones, `(n, D)`.
         """
-        covariance = np.einsum("da,nd,db->nab", self.directions, variances, self.directions)
+        axes = "nd,db->nab" if spreads.ndim == 2 else "nde,eb->nab"
+        covariance = np.einsum(f"da,{axes}", self.directions, spreads, self.directions)
         squares, vectors = np.linalg.eigh(covariance)
         sigmas = np.sqrt(np.maximum(squares, 0))
         angle = np.degrees(np.arctan2(vectors[:, 1, 1], vectors[:, 0, 1]))

@@ -59,11 +59,11 @@ def _plane_chart(space: Space, condition: Condition) -> Chart:
     panel = Panel(f"{condition.capitalize()}, {len(space.drawn)} images", height)
     panel.axes.set(xlim=(left, right), ylim=(bottom, top), xticks=[], yticks=[], aspect="equal")
     panel.axes.spines[:].set_visible(False)
-    means, variances = space.parts(condition, space.drawn)
+    means, _ = space.parts(condition, space.drawn)
     if space.is_point:
         _draw_dots(panel, space.plane.project(means), COLOURS[condition], size=4)
     else:
-        draw_clouds(panel.axes, means, variances, COLOURS[condition], space.plane)
+        draw_clouds(panel.axes, means, space.covariances(condition, space.drawn), COLOURS[condition], space.plane)
     _draw_centres(panel, space)
     _mark(panel, space, condition)
     return panel.chart(f"{len(space.drawn)} {condition} test images over {len(space.centroids.labels)} class centres")
@@ -83,12 +83,12 @@ def _draw_centres(panel: Panel, space: Space) -> None:
 
 def _mark(panel: Panel, space: Space, condition: Condition) -> None:
     """Outline the images that are looked at closely and give them letters."""
-    means, variances = space.parts(condition, space.marked)
-    places, tops = space.plane.project(means), space.plane.deviations(variances)[..., 1]
+    (means, _), covariances = space.parts(condition, space.marked), space.covariances(condition, space.marked)
+    places, tops = space.plane.project(means), space.plane.deviations(covariances)[..., 1]
     if space.is_point:
         _draw_dots(panel, places, INK, size=6, alpha=1.0)
     else:
-        draw_ellipses(panel.axes, means, variances, INK, width=1.5, plane=space.plane, filled=False)
+        draw_ellipses(panel.axes, means, covariances, INK, width=1.5, plane=space.plane, filled=False)
     if space.components > 1:
         join_components(panel.axes, places, INK, width=1.0).set_zorder(2)
     for name, parts, heights in zip(NAMES, places, tops, strict=False):

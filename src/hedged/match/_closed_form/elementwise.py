@@ -81,7 +81,8 @@ def _exp_(x: Tensor) -> Tensor:
     return torch.threshold_(x.clamp_(min=smallest - 1).exp_(), math.exp(smallest), 0.0)
 
 
-def _is_compiled(x: Tensor) -> bool:
+def is_compiled(x: Tensor) -> bool:
+    """Whether there are compiled loops for such a tensor."""
     return x.dtype in (torch.float32, torch.float64) and x.device.type == "cpu"
 
 
@@ -116,7 +117,7 @@ class _ExpectedGaussians(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, squares: Tensor, spreads: Tensor, widths: Tensor, weights: Tensor) -> Tensor:
         ctx.save_for_backward(squares, spreads, widths, weights)
-        if _is_compiled(squares) and needs_loops(squares.numel() * len(widths)):
+        if is_compiled(squares) and needs_loops(squares.numel() * len(widths)):
             return _compiled_value(squares, spreads, widths, weights)
         total, one = torch.zeros_like(squares[0]), squares.new_ones(())
         exponent, volume, stretch, ratio = (torch.empty_like(total) for _ in range(4))
@@ -135,7 +136,7 @@ class _ExpectedGaussians(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
         (grad,) = grads
         squares, spreads, widths, weights = ctx.saved_tensors
-        if _is_compiled(squares) and not ctx.needs_input_grad[2] and needs_loops(squares.numel() * len(widths)):
+        if is_compiled(squares) and not ctx.needs_input_grad[2] and needs_loops(squares.numel() * len(widths)):
             return _compiled_gradients(squares, spreads, widths, weights, grad)
         to_squares, to_spreads = torch.zeros_like(squares), torch.zeros_like(spreads)
         to_widths, to_weights = torch.zeros_like(widths), torch.zeros_like(weights)

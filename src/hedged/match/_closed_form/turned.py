@@ -20,9 +20,11 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import logsigmoid
 
+from hedged._parallel import share
+from hedged._startup import needs_loops
 from hedged.distributions import MOST_FULL, Distribution
-from hedged.match._closed_form.elementwise import expected_gaussians
-from hedged.match._closed_form.expansion import Expansion, arithmetic_dtype, expand
+from hedged.match._closed_form.elementwise import STRIPS_EACH, expected_gaussians, is_compiled
+from hedged.match._closed_form.expansion import Expansion, arithmetic_dtype, expand, is_tabulated
 from hedged.match._closed_form.units import in_units, too_small, unit
 from hedged.match._numbers import log_odds
 
@@ -37,7 +39,9 @@ SETTLED = 1e-15  # of the trace: covariances below it are none
 def turned_logit(z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
     """log p/(1 − p) of pairs, broadcast over the batch dimensions `(...)`, with gradients."""
     dtype, terms = torch.promote_types(z1.dtype, z2.dtype), expand(curve.bias)
-    one, other = z1.to(torch.float64), z2.to(torch.float64)
+    if is_tabulated(curve.bias.item()):  # the widths do not depend on b
+        terms = terms._replace(widths=terms.widths.detach())
+    one, other = (z._map(Tensor.double) for z in (z1, z2))
     mean = in_units(curve, one.parts()[0].unsqueeze(-2) - other.parts()[0].unsqueeze(-3))  # (..., C₁, C₂, D)
     if z1.dim <= MOST_FULL:
         covariance = one.covariances().unsqueeze(-3) + other.covariances().unsqueeze(-4)
@@ -144,11 +148,13 @@ class _Turned(torch.autograd.Function):
         """
         turned, spreads, axes, widths, weights = ctx.saved_tensors
         with torch.enable_grad():
-            given = [x.detach().requires_grad_() for x in (turned.square(), spreads, widths, weights)]
+            needs = (True, True, ctx.needs_input_grad[2], True)
+            tensors = (turned.square(), spreads, widths, weights)
+            given = [x.detach().requires_grad_(needed) for x, needed in zip(tensors, needs, strict=True)]
             value = expected_gaussians(*given)
-        wanted = given if ctx.needs_input_grad[2] else [*given[:2], given[3]]
-        to_squares, to_spreads, *rest = torch.autograd.grad(value, wanted, grads[0])
-        to_widths, to_weights = rest if len(rest) == 2 else (None, rest[0])
+        wanted = [x for x in given if x.requires_grad]
+        to_squares, to_spreads, *rest, to_weights = torch.autograd.grad(value, wanted, grads[0])
+        to_widths = rest[0] if rest else None
         along = axes * (2 * turned * to_squares)
         slopes = (to_spreads * axes).unsqueeze(1) * axes  # (i, k, D, ...), summed over the eigenvectors below
         to_covariance = slopes.sum(2)
@@ -162,6 +168,14 @@ class _Turned(torch.autograd.Function):
 def _slope_beside(i: int, k: int, turned: Tensor, spreads: Tensor, widths: Tensor, weights: Tensor) -> Tensor:
     """m_i m_k Σ_j w_j 2c_j² E_j / (t_i t_k), `(...)`: the slope in a covariance that is 0 in the eigenbasis."""
     squares, total = turned.square(), torch.zeros_like(turned[0])
+    if is_compiled(turned) and needs_loops(turned.numel() * len(widths)):
+        from hedged.match._closed_form.loops.gaussians import STRIP  # late: numba is slow to import
+        from hedged.match._closed_form.loops.turned import beside
+
+        flat = [x.contiguous().view(len(x), -1) for x in (squares, spreads)]
+        strips = -(-total.numel() // STRIP)
+        share(beside, strips, STRIPS_EACH, *flat, widths, weights, i, k, total.view(-1))
+        return turned[i] * turned[k] * total
     for c, w in zip(widths.tolist(), weights.tolist(), strict=True):
         stretch = 1 + 2 * c * spreads
         volume = stretch.prod(0)

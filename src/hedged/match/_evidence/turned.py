@@ -40,7 +40,7 @@ def natural(z: Distribution) -> Natural:
     Args:
         z: The embeddings.
     """
-    z = z.to(torch.float64)
+    z = z._map(Tensor.double)
     mean = z.parts()[0]
     if z.dim <= MOST_FULL:
         root = torch.linalg.cholesky(z.covariances())
