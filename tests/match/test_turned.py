@@ -202,7 +202,8 @@ def test_all_pairs_best_matches_and_costs_are_those_of_logit(
     model: MatchModel = Evidence(0.3, 0.8) if make is posterior else MatchCurve(2.0, 3.0)
     z1, z2 = make(kind, 9, dim=dim, seed=1), make(kind, 12, dim=dim, seed=2)
     logits = model.logit(z1.unsqueeze(1), z2.unsqueeze(0)).detach()
-    assert_close(match_matrix(z1, z2, model), logits.sigmoid(), atol=1e-4, rtol=0)
+    narrow = match_matrix(z1.to(torch.float32), z2.to(torch.float32), model)
+    assert_close(narrow.double(), logits.sigmoid(), atol=5e-5, rtol=0)
     found = best_matches(z1, z2, model, k=3)
     assert torch.equal(found.items, logits.topk(3).indices)
     chosen = torch.tensor([[3, -1]] * 9)
@@ -214,6 +215,39 @@ def test_all_pairs_best_matches_and_costs_are_those_of_logit(
     upper = torch.ones(9, 9).triu(1).bool()
     expected = torch.stack([-own[upper & same].log().sum(), -(1 - own[upper & ~same]).log().sum()])
     assert_close(model.pair_costs(z1, labels), expected)
+
+
+@pytest.mark.parametrize("wide", [False, pytest.param(True, marks=pytest.mark.heavy)])
+@pytest.mark.parametrize(
+    ("one", "two", "dim"),
+    [
+        ("full", "full", 2),
+        ("full", "low-rank-3", 3),
+        ("full", "gaussian", 4),
+        ("low-rank-1", "low-rank-1", 2),
+        ("low-rank-1", "low-rank-1", 20),
+        ("low-rank-3", "gaussian", 7),
+        ("low-rank-1", "low-rank-3", 5),
+    ],
+)
+@pytest.mark.parametrize("spread", [0.02, 0.5, 3.0])
+def test_the_compiled_matrix_of_pairs_that_are_near_or_far_or_both(
+    one: str, two: str, dim: int, spread: float, wide: bool
+) -> None:
+    """More than a strip of them, some groups far apart; p is as promised, and what is far gets no more than it has."""
+    dtype, curve = torch.float64 if wide else torch.float32, frozen_curve(3.0, 3.0)
+    apart = 8.0 * torch.arange(3).double().repeat_interleave(200)[:, None]
+    z1: Distribution = turned(one, 40, dim=dim, seed=1, spread=spread / dim**0.5)
+    other = turned if two in TURNED_KINDS else embedding
+    z2 = other(two, 600, dim=dim, seed=2, spread=spread / dim**0.5)
+    z1, z2 = (rebuilt(z, z.mean / dim**0.5 + a, *z.tensors[1:]) for z, a in ((z1, 0.0), (z2, apart)))
+    z1, z2 = z1.to(dtype), z2.to(dtype)
+    found = match_matrix(z1, z2, curve).double()
+    wide1, wide2 = z1.to(torch.float64), z2.to(torch.float64)
+    expected = curve.logit(wide1.unsqueeze(1), wide2.unsqueeze(0)).sigmoid()
+    assert found.shape == (40, 600)
+    assert (found - expected).abs().max() <= (2e-5 if not wide else 1.2e-5)  # of which 10⁻⁵ are pairs passed over
+    assert_close(match_matrix(z2, z1, curve).double(), found.T, atol=2e-5, rtol=0)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from hedged.bench import references
-from hedged.bench.embeddings import clustered
+from hedged.bench.embeddings import clustered, turned
 from hedged.bench.timing import Line, side_by_side
 from hedged.distributions import Distribution
 from hedged.errors import RunError
@@ -17,6 +17,7 @@ from hedged.match._closed_form.expansion import expand
 SIZE = 10_000
 SLAB = 400_000  # pairs on which eager Monte Carlo is timed; its cost is then scaled
 COMPILED_ROWS, COMPILED_SLAB = 40, 400  # rows that the compiled one takes at a time, and in all
+TURNED_SIZE = 4_000  # of each list whose covariances are not diagonal
 K = 5
 
 
@@ -35,6 +36,8 @@ def lines(quick: bool) -> Iterator[Line]:
     yield _against_exponentials(plane, curve)
     yield _against_eager(space, curve, 10.0)
     yield _ranking(plane, curve)
+    for z in (plane, space):
+        yield _against_diagonal(turned(TURNED_SIZE, z.dim), z[:TURNED_SIZE], curve)
 
 
 def _against_eager(z: Distribution, curve: MatchCurve, asked: float) -> Line:
@@ -61,6 +64,13 @@ def _against_exponentials(z: Distribution, curve: MatchCurve) -> Line:
 
     ours, alone = side_by_side(lambda: match_matrix(z, z, curve), exponentials)
     return Line(f"{_name(z)}: time / that of J·N·M exponentials alone", ours / alone, 3.0, at_most=True)
+
+
+def _against_diagonal(turned: Distribution, z: Distribution, curve: MatchCurve) -> Line:
+    """Covariances of rank one beside diagonal ones of the same variances."""
+    _check(turned, curve)
+    ours, diagonal = side_by_side(lambda: match_matrix(turned, turned, curve), lambda: match_matrix(z, z, curve))
+    return Line(f"{_name(z)}: time with rank-1 covariances / with diagonal ones", ours / diagonal, 5.0, at_most=True)
 
 
 def _ranking(z: Distribution, curve: MatchCurve) -> Line:

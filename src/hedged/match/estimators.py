@@ -27,6 +27,7 @@ from hedged.match._closed_form.expansion import closed_form_error, is_tabulated
 from hedged.match._closed_form.matrix import closed_form_matrix
 from hedged.match._closed_form.nearest import nearest_points, nearest_spreads
 from hedged.match._closed_form.turned import turned_logit
+from hedged.match._closed_form.turned_matrix import turned_matrix
 from hedged.match._numbers import cross_entropy, distance, probability
 from hedged.match._pairs import Matches
 
@@ -143,7 +144,7 @@ class ClosedForm(Estimator):
     until they are, or the product is a determinant: the error is the same.
 
     On a CPU all pairs, the best matches and the costs of a batch are compiled (`hedged.match._closed_form` is the map);
-    elsewhere, and where covariances are not diagonal, they are blocks of the same formula.
+    elsewhere they are blocks of the same formula, as are best matches and costs where covariances are not diagonal.
     """
 
     def logit(self, z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
@@ -159,6 +160,8 @@ class ClosedForm(Estimator):
         return f"at most {self.error_bound(curve, dtype):.1e} (certified)"
 
     def probability_matrix(self, z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
+        if not _are_diagonal(z1, z2) and _are_turned(z1, z2):
+            return turned_matrix(z1, z2, curve)
         if _are_points(z1, z2) or not _has_loops(z1, z2):
             return super().probability_matrix(z1, z2, curve)
         return closed_form_matrix(z1, z2, curve)
@@ -187,6 +190,11 @@ def _are_points(*embeddings: Distribution) -> bool:
 
 def _are_diagonal(*embeddings: Distribution) -> bool:
     return all(z.is_diagonal for z in embeddings)
+
+
+def _are_turned(*embeddings: Distribution) -> bool:
+    """Whether there are compiled loops for all pairs that may be turned: on a CPU, of single Gaussians."""
+    return all(z.n_components == 1 and len(z) > 0 and z.device.type == "cpu" for z in embeddings)
 
 
 def _has_loops(*embeddings: Distribution) -> bool:

@@ -6,7 +6,7 @@ r"""How a match curve is integrated in closed form: σ(b − u) as a sum of Gaus
 | `units.py` | embeddings and curve in the units in which p(m \| r) = σ(b − r); what is cut, and where |
 | `elementwise.py` | pairs that broadcast, with gradients: `match_probability` |
 | `turned.py` | the same where covariances are not diagonal |
-| `matrix.py` | all pairs of two lists: `match_matrix` |
+| `matrix.py`, `turned_matrix.py` | all pairs of two lists: `match_matrix`; where covariances are not diagonal |
 | `nearest.py`, `leaves.py` | the best matches in a gallery: `best_matches` |
 | `candidates.py` | probes and the candidates that each has chosen: the second stage of a search |
 | `batch_loss.py` | all pairs of a batch, costs and gradients in one pass: `HedgedLoss` |

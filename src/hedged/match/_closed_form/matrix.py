@@ -45,18 +45,18 @@ def closed_form_matrix(z1: Distribution, z2: Distribution, curve: MatchCurve) ->
     ends = weighty.new_tensor(within(dtype))
     # Memory of numpy's is in huge pages where the system has them, and ready five times sooner.
     out = torch.from_numpy(np.empty((len(z1), len(z2)), ends.numpy().dtype))
-    for across in _blocks(z2):
+    for across in blocks(z2):
         listed = in_units_of(curve, z2[across], centre, wide)
         order = torch.from_numpy(in_leaves(listed[0].flatten(1).numpy(), STRIP))
         columns = [x[order].movedim(0, -1).contiguous() for x in listed]  # (C, D, M)
         places = order + across.start
-        for down in _blocks(z1):
+        for down in blocks(z1):
             rows = [x.contiguous() for x in in_units_of(curve, z1[down], centre, wide)]  # (N, C, D)
             share(probabilities, len(rows[0]), ROWS_EACH, *rows, *columns, places, weighty, numbers, ends, out[down])
     return out.to(dtype)
 
 
-def _blocks(z: Distribution) -> Iterator[slice]:
+def blocks(z: Distribution) -> Iterator[slice]:
     """A long list in parts, so that what is made of it needs little memory however long it is."""
     each = max(BLOCK // z.parts()[0].shape[1:].numel(), 1)
     for start in range(0, len(z), each):

@@ -169,7 +169,7 @@ def _is_far(mean: Floats, variance: Floats, box: Floats, b: Any) -> bool:
 
 
 @compiled()
-def _terms_that_count(spread: Floats, terms: Floats) -> int:
+def terms_that_count(spread: Floats, terms: Floats) -> int:
     """How many terms count if s is at least this, `(D,)`: what all the others add is less than rounding does."""
     rest, many = 0.0, len(terms[0])
     while many > 0:
@@ -239,7 +239,7 @@ def probabilities(
         row_sums[:] = _ZERO
         for one in range(mean.shape[1]):
             mu, var = mean[row, one], variance[row, one]
-            counting = _terms_that_count(var + least, terms)
+            counting = terms_that_count(var + least, terms)
             for other in range(len(means)):
                 for start in range(0, size, STRIP):
                     n = min(STRIP, size - start)
