@@ -168,4 +168,4 @@ class ByEvidence(Way):
     name = "evidence"
 
     def fit(self, train: Vectors, seed: int, **setting: Any) -> Fitted:
-        return _Fitted(Retrofit(seed=seed).fit(train.clean, train.y, poor=train.poor))
+        return _Fitted(Retrofit(seed=seed, **setting).fit(train.clean, train.y, poor=train.poor))
