@@ -84,3 +84,31 @@ def test_promises_are_made_kept_and_shown(
 )
 def test_wrong_options(hedged: Hedged, verb: str, options: list[str], words: list[str]) -> None:
     check_refused(hedged(verb, "nowhere", *options), *words)
+
+
+def test_drift_is_seen_in_stores_and_inputs_and_not_where_there_is_none(
+    hedged: Hedged, vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hedged.retrofit.Retrofit", partial(Retrofit, branches="plain", strangers=False, steps=5))
+    run, store = tmp_path / "run", tmp_path / "people.db"
+    shares = ("--test-share", "0", "--validation-share", "0.4")
+    assert hedged("retrofit", vectors / "fitted.npz", "--out", run, *shares).code == 0
+    assert hedged("index", "build", run, store, vectors / "gallery.npz").code == 0
+    check_refused(hedged("drift", run, store), "does not say what its inputs were like", "hedged calibrate")
+    assert hedged("calibrate", run).code == 0
+    told = json.loads(hedged("drift", run, store, "--json").out)
+    assert (told["inputs"], told["reference"]) == (PEOPLE, 32)
+    assert not told["changed"]
+    assert told["alarm_id"] is None
+    assert "no change seen" in hedged("drift", run, vectors / "strangers.npz").out
+    with np.load(vectors / "strangers.npz") as file:
+        np.savez(tmp_path / "worse.npz", features=4 * file["features"], labels=file["labels"])
+    changed = hedged("drift", run, tmp_path / "worse.npz", "--false-alarms", "0.05")
+    assert "the inputs have changed: first seen at" in changed.out
+    told = json.loads(hedged("drift", run, tmp_path / "worse.npz", "--json").out)
+    assert told["inputs"] == 60
+    assert told["evidence"] >= 100
+    check_refused(hedged("drift", run, store, "--false-alarms", "0"), "--false-alarms", "got 0")
+    check_refused(hedged("drift", run, store, "--where", "label=nobody"), "nothing to look at")
+    check_refused(hedged("drift", run, vectors / "later.npz", "--folder-labels"), "in no folders")
+    check_refused(hedged("drift", run, tmp_path / "nowhere.npz"), "nowhere.npz")

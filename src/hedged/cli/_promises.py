@@ -1,4 +1,4 @@
-"""Promises about strangers: `hedged calibrate --fpir`."""
+"""What `hedged calibrate` keeps for later: promises about strangers, and what inputs were like."""
 
 from __future__ import annotations
 
@@ -71,6 +71,25 @@ def _against_store(embedder: Embedder, inputs: Inputs, rates: Sequence[float], l
     probes = inputs.z.take(torch.tensor(strangers))
     best = best_scores(probes, gallery.images, gallery.owner, embedder.match_model)
     return GalleryThresholds.find(best, len(gallery.labels), rates)
+
+
+def reference_of(embedder: Embedder, source: Source) -> dict[str, tuple[float, ...]] | None:
+    """What inputs calibrated on are like, one an identity, for `hedged drift`; None of a list of pairs.
+
+    Args:
+        embedder: The model.
+        source: What is calibrated on.
+    """
+    import torch
+
+    from hedged.evaluation.calibration_pairs import statistics
+    from hedged.search import one_each
+
+    if source.inputs is None:
+        return None
+    one_of_each = torch.from_numpy(one_each(source.inputs.owner.numpy()))
+    found = statistics(source.inputs.z.take(one_of_each), embedder.match_model)
+    return {name: tuple(values.tolist()) for name, values in found.items()}
 
 
 def print_promises(gallery: GalleryThresholds) -> None:

@@ -15,6 +15,7 @@ NAMES = (
     "retrofit",
     "evaluate",
     "calibrate",
+    "drift",
     "embed",
     "match",
     "index",

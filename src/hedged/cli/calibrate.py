@@ -12,7 +12,7 @@ from hedged._files import make_folder
 from hedged.cli._decisions import print_calibration
 from hedged.cli._output import Json, examples, print_json
 from hedged.cli._pairs import PairsFile, PairsImages
-from hedged.cli._promises import check_rates, gallery_thresholds, print_promises
+from hedged.cli._promises import check_rates, gallery_thresholds, print_promises, reference_of
 from hedged.cli._runs import RunFolder
 from hedged.errors import ConfigError, RunError
 
@@ -94,7 +94,8 @@ def calibrate(
     source = _source(opened, pairs, images, corrupt)
     gallery = gallery_thresholds(opened.embedder, source, fpir, store) if fpir else None
     found = find(source.pairs, opened.embedder.fingerprint(), aims)
-    found = replace(found, decider=replace(found.decider, gallery=gallery))
+    reference = reference_of(opened.embedder, source)
+    found = replace(found, decider=replace(found.decider, gallery=gallery, reference=reference))
     path = _save(found, opened, source.words)
     if json:
         print_json(loads(path.read_text(encoding="utf-8")))

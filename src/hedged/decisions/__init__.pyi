@@ -13,6 +13,10 @@ from .choice import quality as quality
 from .decider import Answer as Answer
 from .decider import Decider as Decider
 from .decider import load_decider as load_decider
+from .drift import Drift as Drift
+from .drift import conformal_p_values as conformal_p_values
+from .drift import detect_drift as detect_drift
+from .drift import jumper as jumper
 from .guarantees import CandidateRule as CandidateRule
 from .guarantees import FalsePositiveThreshold as FalsePositiveThreshold
 from .guarantees import GalleryThresholds as GalleryThresholds

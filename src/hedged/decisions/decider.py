@@ -45,6 +45,7 @@ class Decider:
         base_rate: The share of pairs that match where it is used.
         policy: When to accept, reject and abstain.
         gallery: Thresholds for identification, if `hedged calibrate --fpir` found some.
+        reference: What inputs were like, by statistic, one input an identity, for `hedged drift`; None: not known.
 
     >>> from hedged.decisions import Temperature
     >>> decider = Decider("0123456789abcdef", Temperature(2.0, 1.0), 0.5, Policy(-2.0, 3.0))
@@ -57,6 +58,7 @@ class Decider:
     base_rate: float
     policy: Policy
     gallery: GalleryThresholds | None = None
+    reference: dict[str, tuple[float, ...]] | None = None
 
     def log_odds(self, scores: Any) -> Any:
         """Calibrated log-odds at the base rate, an array of the shape of `scores`.
@@ -97,6 +99,7 @@ class Decider:
             "reject_below": _finite(self.policy.reject_below),
             "accept_from": _finite(self.policy.accept_from),
             "gallery": self.gallery.describe() if self.gallery else None,
+            "reference": self.reference,
             "report": report or {},
         }
         write_json(Path(folder) / CALIBRATION, content)
@@ -106,7 +109,8 @@ class Decider:
     def _of(cls, saved: _Saved) -> Self:
         policy = Policy(saved.reject_below, saved.accept_from)
         gallery = saved.gallery.restored() if saved.gallery else None
-        return cls(saved.model, Calibrator.restore(saved.calibrator), saved.base_rate, policy, gallery)
+        calibrator = Calibrator.restore(saved.calibrator)
+        return cls(saved.model, calibrator, saved.base_rate, policy, gallery, saved.reference)
 
 
 def load_decider(folder: str | Path, fingerprint: str) -> Decider | None:
@@ -165,6 +169,7 @@ class _Saved(_Checked):
     reject_below: float
     accept_from: float
     gallery: _SavedGallery | None = None
+    reference: dict[str, tuple[float, ...]] | None = None
     report: dict[str, Any]
 
 

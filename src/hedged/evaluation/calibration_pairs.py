@@ -9,6 +9,7 @@ from typing import final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from hedged.data import Dataset, PairList
@@ -18,6 +19,7 @@ from hedged.distributions import Distribution
 from hedged.errors import DataError
 from hedged.evaluation.evaluation import Condition, match_scores
 from hedged.evaluation.verification import decide_listed
+from hedged.match import MatchModel, self_mismatch
 from hedged.metrics import balanced_pairs
 from hedged.models import Embedder, embed_all
 from hedged.training import RunConfig, build_data
@@ -41,6 +43,18 @@ class Inputs:
     z: Distribution
     owner: Tensor
     names: list[str]
+
+
+def statistics(z: Distribution, model: MatchModel) -> dict[str, NDArray[np.float64]]:
+    """What can be told of inputs without labels, `(n,)` each: their uncertainty η, and the length of their mean.
+
+    Args:
+        z: n embeddings.
+        model: When two of them match.
+    """
+    with torch.no_grad():
+        eta, length = self_mismatch(z, model), z.mean.norm(dim=-1)
+    return {"uncertainty": eta.double().numpy(), "length": length.double().numpy()}
 
 
 @final
