@@ -42,7 +42,7 @@ def store(hedged: Hedged, finished_run: Path, people: Path, tmp_path: Path) -> P
 
 def test_info(hedged: Hedged, store: Path, finished_run: Path) -> None:
     told = json.loads(hedged("index", "info", store, "--check", "--json").out)
-    assert (told["rows"], told["labels"], told["metadata"]) == (3, 2, ["colour", "year"])
+    assert (told["rows"], told["labels"], told["metadata"]) == (3, 2, ["colour", "novelty", "year"])
     assert (told["model"], told["kind"], told["dim"]) == (Embedder.load(finished_run).fingerprint(), "gaussian", 2)
     curve = Embedder.load(finished_run).curve
     assert (told["match_model"], told["scale"], told["bias"]) == ("curve", curve.scale.item(), curve.bias.item())
@@ -91,7 +91,7 @@ def test_filters(hedged: Hedged, store: Path, finished_run: Path, people: Path) 
     before = snapshot(store.parent)
     check_refused(
         hedged("search", finished_run, store, image, "--where", "breed=beagle"),
-        "has the key 'breed'", "colour, year, label, id",
+        "has the key 'breed'", "colour, novelty, year, label, id",
     )  # fmt: skip
     check_refused(hedged("search", finished_run, store, image, "--where", "beagle"), "key=value")
     check_refused(hedged("identify", finished_run, store, image, "--where", "breed=beagle"), "has the key 'breed'")
@@ -267,7 +267,9 @@ def test_metadata_from_jsonl(hedged: Hedged, finished_run: Path, images: list[Pa
     (found,) = json.loads(
         hedged("search", finished_run, path, images[0], "--where", "size=2.5", "--where", "label=7", "--json").out
     )
-    assert [(hit["id"], hit["metadata"]) for hit in found["hits"]] == [(str(images[1]), {"size": 2.5, "tags": ["a"]})]
+    (hit,) = found["hits"]
+    known = {"size": 2.5, "tags": ["a"], "novelty": pytest.approx(hit["novelty"], abs=1e-4)}
+    assert (hit["id"], hit["metadata"]) == (str(images[1]), known)
 
 
 def test_nobody_to_identify(hedged: Hedged, finished_run: Path, images: list[Path], tmp_path: Path) -> None:

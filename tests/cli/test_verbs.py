@@ -105,7 +105,7 @@ def test_embed_writes_parquet(hedged: Hedged, tiny: Path, images: list[Path], tm
     assert hedged("train", tiny, "--out", run, *(f"--set={k}={v}" for k, v in settings.items())).code == 0
     assert hedged("embed", run, *images, "--out", out).code == 0
     table = parquet.read_table(out)
-    assert table.column_names == ["ids", "means", "variances", "uncertainty"]
+    assert table.column_names == ["ids", "means", "variances", "uncertainty", "novelty"]
     shape = (3, 2, 2) if head == "mixture" else (3, 2)
     assert np.array(table["means"].to_pylist()).shape == shape
     assert table.schema.metadata[b"kind"] == head.encode()

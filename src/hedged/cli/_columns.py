@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hedged.models import Embedder
 
 ENDINGS = (".npz", ".parquet")
-ROWS = ("ids", "means", "variances", "uncertainty")
+ROWS = ("ids", "means", "variances", "uncertainty", "novelty")
 
 
 def check_layout(out: Path) -> None:
@@ -27,14 +27,19 @@ def check_layout(out: Path) -> None:
         require_pyarrow(f"writing {out}", instead="an .npz file")
 
 
-def columns_of(embedder: Embedder, z: Distribution, names: Sequence[str | Path]) -> dict[str, Any]:
+def columns_of(
+    embedder: Embedder, z: Distribution, names: Sequence[str | Path], novelty: Sequence[float] = ()
+) -> dict[str, Any]:
     """The columns of the file, and the match model that turns two rows into a match probability.
 
     Args:
         embedder: The model.
         z: The embeddings.
         names: An id for each.
+        novelty: Of each; empty if it is not known.
     """
+    import numpy as np
+
     is_mixture = z.tensors[0].ndim > len(z.batch_shape) + 1  # several components, each with its own mean
     means, variances = z.parts() if is_mixture else (z.mean, z.variance)
     return {
@@ -42,6 +47,7 @@ def columns_of(embedder: Embedder, z: Distribution, names: Sequence[str | Path])
         "means": means.numpy(),
         "variances": variances.numpy(),
         "uncertainty": embedder.uncertainty(z).numpy(),
+        **({"novelty": np.asarray(novelty)} if len(novelty) else {}),
         "kind": z.kind,
         "match_model": embedder.match_model.kind,
         **embedder.match_model.settings(),
@@ -76,7 +82,7 @@ def _write_parquet(path: Path, columns: dict[str, Any]) -> None:
             nested = pa.FixedSizeListArray.from_arrays(nested, size)
         return nested
 
-    table = pa.table({name: column(columns[name]) for name in ROWS})
+    table = pa.table({name: column(columns[name]) for name in ROWS if name in columns})
     about = {name: str(columns[name]) for name in columns if name not in ROWS}
     with path.open("wb") as file:  # opened here: Arrow takes no name but in UTF-8
         parquet.write_table(table.replace_schema_metadata(about), file)

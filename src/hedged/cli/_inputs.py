@@ -43,12 +43,14 @@ class Inputs(NamedTuple):
         vectors: float32 (n, F), for a model of vectors; else the inputs are the images at `paths`.
         paths: the image files.
         labels: of vectors, whose each is, if its file says.
+        novelty: of inputs that were embedded, how unlike its training inputs the model finds each; empty if unknown.
     """
 
     ids: list[str]
     vectors: NDArray[np.float32] | None = None
     paths: Sequence[Path] = ()
     labels: Sequence[str | None] = ()
+    novelty: Sequence[float] = ()
 
     def at(self, places: Tensor) -> list[Path] | NDArray[np.float32]:
         """The inputs at some places, as an `Embedder` takes them."""
@@ -84,7 +86,7 @@ def inputs_of(embedder: Embedder, given: Sequence[Path], once: bool = True) -> I
 def embedded(
     embedder: Embedder, inputs: Inputs, broken: list[str] | None = None
 ) -> Iterator[tuple[Inputs, Distribution]]:
-    """Inputs and their embeddings, some at a time, with progress; what is yielded may be kept before the next.
+    """Inputs with their novelty, and their embeddings, some at a time, with progress; each may be kept before the next.
 
     Args:
         embedder: the model.
@@ -95,8 +97,9 @@ def embedded(
     from hedged.models import embed_chunks
 
     with progress("embedding", len(inputs.ids)) as update:
-        for places, z, _ in embed_chunks(embedder, inputs.at, len(inputs.ids), CHUNK, CHUNK, broken):
-            yield inputs.subset(places), z
+        for places, z, novelty in embed_chunks(embedder, inputs.at, len(inputs.ids), CHUNK, CHUNK, broken):
+            told = () if novelty is None else novelty.tolist()
+            yield inputs.subset(places)._replace(novelty=told), z
             update(int(places[-1]) + 1)
 
 

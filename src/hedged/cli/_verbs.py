@@ -16,6 +16,7 @@ NAMES = (
     "evaluate",
     "calibrate",
     "drift",
+    "novelty",
     "embed",
     "match",
     "index",

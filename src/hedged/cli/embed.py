@@ -32,9 +32,9 @@ def embed(
     """Embed images or vectors, and write the embeddings to a file.
 
     F holds `ids` (paths; for vectors FILE:ROW, or the ids in their file), `means` and `variances` (D numbers per row; C
-    × D for a mixture of C Gaussians) and `uncertainty` (η), in the order given, the images of a folder sorted by path;
-    also `kind`, `match_model` and its settings, such as `scale` and `bias` of a match curve. Writing .parquet needs an
-    extra: pip install 'hedged[parquet]'.
+    × D for a mixture of C Gaussians), `uncertainty` (η) and, if the model tells it, `novelty`, in the order given,
+    the images of a folder sorted by path; also `kind`, `match_model` and its settings, such as `scale` and `bias`
+    of a match curve. Writing .parquet needs an extra: pip install 'hedged[parquet]'.
     """
     check_layout(out)
     refuse_overwriting(out, force)
@@ -50,7 +50,8 @@ def embed(
     report_skipped(broken, len(inputs.ids))
     kind = "vector" if takes_vectors(embedder) else "image"
     names, z = [name for some, _ in parts for name in some.ids], concatenate([z for _, z in parts])
-    columns = columns_of(embedder, z, names)
+    novelty = [one for some, _ in parts for one in some.novelty]
+    columns = columns_of(embedder, z, names, novelty)
     write_columns(out, columns)
     if json:
         print_json({"out": str(out), f"{kind}s": len(names), "dim": z.dim, "kind": columns["kind"]})

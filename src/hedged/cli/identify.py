@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hedged.cli._inputs import Images, SkipBroken, embedded_sound, inputs_of
+from hedged.cli._novelty import how_to_know, of_each, shown
 from hedged.cli._output import Json, examples, print_json, print_table, printable
 from hedged.cli._runs import Model, load_embedder
 from hedged.cli._stores import StoreName, Wheres, check_model, filters
@@ -68,9 +70,10 @@ def identify(
     """Identify who each image or vector shows, or report that no stored identity matches.
 
     The labels in the store are the identities, each with any number of rows. Each identity gets a probability, and so
-    does "none of these". If the model was calibrated (`hedged calibrate`), the probabilities are calibrated, and the
-    decision on the best identity is shown: accept, reject or abstain. It is never accepted where "none of these" is
-    more likely.
+    does "none of these". Three numbers, three questions: uncertainty, could this input be several things? novelty,
+    is it unlike what the model was trained on? the probability of "none of these", is it nobody in this store? If
+    the model was calibrated (`hedged calibrate`), the probabilities are calibrated, and the decision on the best
+    identity is shown: accept, reject or abstain. It is never accepted where "none of these" is more likely.
 
     --coverage and --fpir are promises for identities like those in the store, not estimates. Candidates are calibrated
     on the store itself, one row of each identity left out in turn; the threshold of --fpir by `hedged calibrate`.
@@ -90,12 +93,16 @@ def identify(
     identifier = Identifier(identities, _fusion(fusion, neighbours), none, calibrated, coverage)
     found: list[tuple[str, Identified]] = []
     for some, z in embedded_sound(embedder, inputs, skip_broken):
-        found += zip(some.ids, identifier.identify(z, top), strict=True)
+        told = of_each(some.novelty, len(some.ids))
+        who = [replace(one, novelty=new) for one, new in zip(identifier.identify(z, top), told, strict=True)]
+        found += zip(some.ids, who, strict=True)
     if json:
         print_json([_content(image, one, decider, accept_from) for image, one in found])
         return
     for image, one in found:
         _print(image, one, decider, accept_from)
+    if embedder.novelty_model is None:
+        print(f"novelty: {how_to_know(run)}")
 
 
 def _check(none: float, coverage: float | None, fpir: float | None, fusion: How) -> None:
@@ -134,6 +141,7 @@ def _content(image: str, one: Identified, decider: Decider | None, accept_from: 
         "probability": one.probability,
         "none_probability": one.none_probability,
         "uncertainty": one.uncertainty,
+        "novelty": one.novelty,
         "best": best,
     }
     if one.candidates is not None:
@@ -162,7 +170,7 @@ def _print(image: str, one: Identified, decider: Decider | None, accept_from: fl
     rows.append((NOBODY, f"{one.none_probability:.4f}", ""))
     rows.sort(key=lambda row: -float(row[1]))
     decided = f", {_decision(one, decider)}" if decider else ""
-    title = f"{image}: {one.label or NOBODY} (uncertainty {one.uncertainty:.4f}{decided})"
+    title = f"{image}: {one.label or NOBODY} (uncertainty {one.uncertainty:.4f}, novelty {shown(one.novelty)}{decided})"
     print_table(title, ("identity", "probability", "images"), rows)
     if one.candidates is not None:
         names = [*one.candidates.labels, *([NOBODY] if one.candidates.nobody else [])]

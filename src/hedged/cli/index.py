@@ -62,12 +62,14 @@ class Source(NamedTuple):
             fingerprint: Of the model: it takes long to find, so it is found once.
         """
         from hedged.search import Rows
+        from hedged.search.rows import with_novelty
 
         for inputs, z in embedded_sound(embedder, self.inputs, self.skip_broken):
             of_each = [self.described.get(name, Described(None, {})) for name in inputs.ids]
             own = _folders(inputs) if self.folder_labels else inputs.labels or [None] * len(inputs.ids)
             labels = [known.label or label for known, label in zip(of_each, own, strict=True)]
-            yield Rows(inputs.ids, z, fingerprint, labels, [known.metadata for known in of_each])
+            metadata = with_novelty([known.metadata for known in of_each], inputs.novelty)
+            yield Rows(inputs.ids, z, fingerprint, labels, metadata)
 
 
 class Stage(StrEnum):
@@ -105,9 +107,10 @@ def build(
 ) -> None:
     """Embed images or vectors into a new store, and build its index.
 
-    The id of a row is the path as given; a vector has the id and the label that its file gives it, or is FILE:ROW.
-    A store is one SQLite file, or tables on a PostgreSQL server. Rows reported as done are on disk; if the command is
-    interrupted, continue with `hedged index add --skip-existing`.
+    The id of a row is the path as given; a vector has the id and the label that its file gives it, or is FILE:ROW. If
+    the model tells novelty, it is kept with each row, among the metadata. A store is one SQLite file, or tables on
+    a PostgreSQL server. Rows reported as done are on disk; if the command is interrupted, continue with `hedged
+    index add --skip-existing`.
     """
     from hedged.search import Header, Plan, create_store, reserve
 

@@ -9,6 +9,7 @@ import typer
 
 from hedged.cli._decisions import answer_as_json, answer_as_rows, guess
 from hedged.cli._inputs import read_row, takes_vectors
+from hedged.cli._novelty import how_to_know, of_each, shown
 from hedged.cli._output import Json, examples, print_json, print_table
 from hedged.cli._runs import Model, load_embedder
 
@@ -34,8 +35,9 @@ def match(
 ) -> None:
     """Compute the match probability of two images or vectors.
 
-    Prints the probability that they show the same thing, and how far it may be off; and the uncertainty η of each, the
-    probability that two samples of its embedding do not match. If the model was calibrated (`hedged calibrate`), also
+    Prints the probability that they show the same thing, and how far it may be off; the uncertainty η of each, the
+    probability that two samples of its embedding do not match; and the novelty of each, the share of held-out training
+    inputs that are more like the rest of them. If the model was calibrated (`hedged calibrate`), also
     prints the calibrated probability and the decision: accept, reject or abstain. Else it says same, different or
     unsure, and by what rule.
     """
@@ -47,16 +49,20 @@ def match(
     if takes_vectors(embedder):
         size = embedder.architecture.shape[0]
         both = [read_row(given, size).vectors for given in (a, b)]
-        z = embedder.embed([vectors for vectors in both if vectors is not None])
+        z, told = embedder.embed_with_novelty([vectors for vectors in both if vectors is not None])
     else:
-        z = embedder.embed([a, b])
+        z, told = embedder.embed_with_novelty([a, b])
+    novelty = of_each([] if told is None else told.tolist(), 2)
     probability = embedder.match(z[:1], z[1:]).item()
     log_odds = match_logit(z[:1], z[1:], embedder.match_model).item()
     answer = decider.answer(log_odds) if decider else None
     eta_a, eta_b = embedder.uncertainty(z).tolist()
     guessed = guess(run, log_odds, (eta_a, eta_b))
     if json:
-        images = [{"path": str(path), "uncertainty": eta} for path, eta in ((a, eta_a), (b, eta_b))]
+        images = [
+            {"path": str(path), "uncertainty": eta, "novelty": new}
+            for path, eta, new in zip((a, b), (eta_a, eta_b), novelty, strict=True)
+        ]
         content = {
             "match_probability": probability,
             "error_bound": embedder.match_model.error_bound(),
@@ -71,6 +77,11 @@ def match(
         *(answer_as_rows(answer, decider) if answer and decider else ()),
         (f"uncertainty of {a}", f"{eta_a:.4f}"),
         (f"uncertainty of {b}", f"{eta_b:.4f}"),
+        *(
+            [("novelty", how_to_know(run))]
+            if None in novelty
+            else [(f"novelty of {path}", shown(new)) for path, new in zip((a, b), novelty, strict=True)]
+        ),
     ]
     print_table(f"by the model in {run}", ("", "value"), rows)
     if not answer:

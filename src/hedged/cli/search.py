@@ -8,6 +8,7 @@ import typer
 
 from hedged.cli._decisions import answer_as_json
 from hedged.cli._inputs import Images, SkipBroken, embedded_sound, inputs_of
+from hedged.cli._novelty import how_to_know, of_each, shown
 from hedged.cli._output import Json, examples, print_json, print_table, printable
 from hedged.cli._runs import Model, load_embedder
 from hedged.cli._stores import (
@@ -52,31 +53,35 @@ def search(
 
     decider = load_decider(run, embedder.fingerprint())
     inputs = inputs_of(embedder, images)
-    found: list[tuple[str, list[Hit]]] = []
+    found: list[tuple[str, float | None, list[Hit]]] = []
     with open_store(location) as store:
         check_model(store, embedder)
         index = store.index(ef_search=ef_search)
         for some, z in embedded_sound(embedder, inputs, skip_broken):
-            found += zip(some.ids, index.search(z, k, filters(where), candidates), strict=True)
+            novelty = of_each(some.novelty, len(some.ids))
+            found += zip(some.ids, novelty, index.search(z, k, filters(where), candidates), strict=True)
         index.keep()
     if json:
-        print_json([_content(image, hits, decider) for image, hits in found])
+        print_json([_content(image, novelty, hits, decider) for image, novelty, hits in found])
         return
-    for image, hits in found:
-        _print(image, hits, decider)
+    for image, one, hits in found:
+        _print(image, one, hits, decider)
+    if embedder.novelty_model is None:
+        print(f"novelty: {how_to_know(run)}")
 
 
-def _content(image: str, hits: list[Hit], decider: Decider | None) -> dict[str, Any]:
-    names = ("rank", "id", "label", "match_probability", "uncertainty", "metadata")
+def _content(image: str, novelty: float | None, hits: list[Hit], decider: Decider | None) -> dict[str, Any]:
+    names = ("rank", "id", "label", "match_probability", "uncertainty", "novelty", "metadata")
     rows = [
         {name: getattr(hit, name) for name in names}
         | (answer_as_json(decider.answer(hit.logit), decider) if decider else {})
         for hit in hits
     ]
-    return {"image": image, "uncertainty": hits[0].probe_uncertainty if hits else None, "hits": rows}
+    eta = hits[0].probe_uncertainty if hits else None
+    return {"image": image, "uncertainty": eta, "novelty": novelty, "hits": rows}
 
 
-def _print(image: str, hits: list[Hit], decider: Decider | None) -> None:
+def _print(image: str, novelty: float | None, hits: list[Hit], decider: Decider | None) -> None:
     if not hits:
         print(printable(f"{image}: no row passes the filter"))
         return
@@ -90,5 +95,5 @@ def _print(image: str, hits: list[Hit], decider: Decider | None) -> None:
         for row, hit in zip(rows, hits, strict=True):
             answer = decider.answer(hit.logit)
             row += [f"{answer.probability:.4f}", answer.verdict.value]
-    title = f"{image} (uncertainty {hits[0].probe_uncertainty:.4f})"
+    title = f"{image} (uncertainty {hits[0].probe_uncertainty:.4f}, novelty {shown(novelty)})"
     print_table(title, header, rows)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -15,7 +16,7 @@ from hedged.search.cluster import Clusters, read_clusters
 from hedged.search.fusion import Fusion
 from hedged.search.identify import Identified, Identifier, Identities, LogOdds
 from hedged.search.index import Hit, Index, Plan
-from hedged.search.rows import Filter, Header, Rows, as_column
+from hedged.search.rows import Filter, Header, Rows, as_column, with_novelty
 from hedged.search.store import Closing, Store, create_store, open_store, refuse_existing
 
 
@@ -105,18 +106,20 @@ class Gallery(Closing):
             images: What `Embedder.embed` takes, or embeddings.
             labels: The identity of each image; None, for all or for some: not known.
             ids: A different id for each image; None: the paths, if paths are given, else numbers that count on.
-            metadata: JSON values by key for each image, which filters can ask for.
+            metadata: JSON values by key for each image, which filters can ask for. Where the model tells novelty, it is
+                kept among them, as `novelty`.
             replace: Whether images whose ids exist are replaced; else they are refused.
         """
         images = list(images) if isinstance(images, Iterator) else images
         given = {"ids": ids, "labels": labels, "metadata": metadata}
         columns = {name: as_column(name, column) for name, column in given.items() if column is not None}
-        z = self._embedded(images)
+        z, novelty = self._embedded(images)
         for name, column in columns.items():
             if len(column) != len(z):
                 raise ShapeError(f"got {len(column)} {name} for {len(z)} images: give one for each")
         names = columns.get("ids") or _paths(images, len(z)) or self._numbers(len(z))
-        rows = Rows(names, z, self._fingerprint, columns.get("labels", ()), columns.get("metadata", ()))
+        described = with_novelty(columns.get("metadata", [{}] * len(z)), novelty)
+        rows = Rows(names, z, self._fingerprint, columns.get("labels", ()), described)
         (self._store.upsert if replace else self._store.add)(rows)
         return names
 
@@ -139,7 +142,12 @@ class Gallery(Closing):
         """
         if self._index is None:
             self._index = self._store.index(self._plan)
-        return self._index.search(self._embedded(images), k, where, candidates)
+        z, novelty = self._embedded(images)
+        found = self._index.search(z, k, where, candidates)
+        told: Sequence[float | None] = novelty or [None] * len(found)
+        return [
+            [dataclasses.replace(hit, probe_novelty=one) for hit in hits] for hits, one in zip(found, told, strict=True)
+        ]
 
     def identify(
         self,
@@ -167,7 +175,10 @@ class Gallery(Closing):
         """
         identities = Identities.read(self._store, where)
         identifier = Identifier(identities, fusion, none_prior, calibrated, coverage)
-        return identifier.identify(self._embedded(images), top)
+        z, novelty = self._embedded(images)
+        found = identifier.identify(z, top)
+        told: Sequence[float | None] = novelty or [None] * len(found)
+        return [dataclasses.replace(who, novelty=one) for who, one in zip(found, told, strict=True)]
 
     def cluster(
         self, where: Filter = (), base_rate: float | None = None, calibrated: LogOdds | None = None
@@ -197,8 +208,12 @@ class Gallery(Closing):
             self._index.keep()
         self._store.close()
 
-    def _embedded(self, images: Any) -> Distribution:
-        return images if isinstance(images, Distribution) else self._embedder.embed(images)
+    def _embedded(self, images: Any) -> tuple[Distribution, list[float]]:
+        """Embeddings, and how novel their images are: nothing, if that is not known."""
+        if isinstance(images, Distribution):
+            return images, []
+        z, novelty = self._embedder.embed_with_novelty(images)
+        return z, [] if novelty is None else novelty.tolist()
 
     def _numbers(self, number: int) -> list[str]:
         """Ids that count on from the key of the last image: keys are never used again."""

@@ -106,6 +106,7 @@ class Identified:
         uncertainty: η of the probe.
         best: The most probable identities, best first.
         candidates: A set that holds the right answer with the coverage that was asked for, if one was.
+        novelty: How unlike its training inputs the model finds the probe; None if that is not known.
     """
 
     label: str | None
@@ -114,6 +115,7 @@ class Identified:
     uncertainty: float
     best: list[Identity]
     candidates: CandidateSet | None = None
+    novelty: float | None = None
 
 
 @final

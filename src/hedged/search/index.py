@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hedged._odds import expit
 from hedged.errors import ConfigError, ShapeError, ValueRangeError
-from hedged.search.rows import Filter, Header, Keys, Packed, pack
+from hedged.search.rows import Filter, Header, Keys, Packed, pack, stored_novelty
 from hedged.search.store import Store
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class Hit:
         probe_uncertainty: η of the probe.
         metadata: Of the row.
         key: Of the row.
+        probe_novelty: How unlike its training inputs the model finds the probe; None if that is not known.
     """
 
     rank: int
@@ -88,6 +89,12 @@ class Hit:
     probe_uncertainty: float
     metadata: Mapping[str, Any]
     key: int
+    probe_novelty: float | None = None
+
+    @property
+    def novelty(self) -> float | None:
+        """How unlike its training inputs the model found the row when it was stored; None if that is not known."""
+        return stored_novelty(self.metadata)
 
 
 class Candidates(NamedTuple):

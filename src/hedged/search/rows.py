@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hedged.models import Embedder
 
 OWN_KEYS = ("id", "label")  # a filter on them means the row's own, so metadata cannot use them
+NOVELTY = "novelty"  # the key of metadata under which a store keeps it
 MAX_BYTES = 2000  # of an id, a label or a key of metadata: what every database can look up
 MAX_WIDTH = 2**28  # numbers of an embedding: more cannot be
 LARGEST_INTEGER = MAX_FLOAT  # of metadata: every number there is one in double precision too
@@ -379,6 +380,32 @@ def as_json(metadata: Mapping[str, Any]) -> str:
         metadata: JSON values by key.
     """
     return ENCODER.encode(dict(metadata))
+
+
+def with_novelty(metadata: Sequence[Mapping[str, Any]], novelty: Sequence[float]) -> list[Mapping[str, Any]]:
+    """Metadata of rows with their novelty among them, to four digits; where the key is taken, it stays as it is.
+
+    Args:
+        metadata: Of each row.
+        novelty: Of each row; empty if it is not known.
+
+    >>> with_novelty([{"year": 2019}, {"novelty": "none"}], [0.12345, 0.5])
+    [{'year': 2019, 'novelty': 0.1235}, {'novelty': 'none'}]
+    """
+    if not len(novelty):
+        return list(metadata)
+    told = [round(share, 4) for share in novelty]
+    return [row if NOVELTY in row else {**row, NOVELTY: share} for row, share in zip(metadata, told, strict=True)]
+
+
+def stored_novelty(metadata: Mapping[str, Any]) -> float | None:
+    """The novelty among the metadata of a row; None if there is no such number.
+
+    Args:
+        metadata: Of the row.
+    """
+    value = metadata.get(NOVELTY)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _check_described(row: Described) -> None:
