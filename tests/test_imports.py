@@ -56,6 +56,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "match",
         "metrics",
         "models",
+        "novelty",
         "paper",
         "plots",
         "retrofit",
