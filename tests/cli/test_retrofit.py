@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from vectors import EACH, IDENTITIES, made_up, write_vectors
 
 from hedged.cli import app
+from hedged.cli.retrofit import _print
 from hedged.models import Embedder
 from hedged.retrofit import Retrofit
 from hedged.training import Run, build_data
@@ -53,6 +54,14 @@ def test_it_is_fitted_to_those_identities_alone_that_are_not_kept(folder: Path) 
     np.testing.assert_allclose(again.match_proba(new, new), head.match_proba(new, new), atol=1e-6)
     sets = [set(part.labels.tolist()) for part in (train, parts.validation, parts.first_test[1])]
     assert sum(map(len, sets)) == len(set.union(*sets)) == IDENTITIES
+
+
+def test_too_few_identities_to_calibrate_on_are_told_at_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = Retrofit.load(folder / "run").report_
+    _print(report, {"test": 6, "validation": 9}, folder / "run")
+    told = " ".join(capsys.readouterr().out.split())
+    assert "9 identities were kept from the fit, too few for `hedged calibrate`, which needs 10" in told
+    assert "--validation-share 0.45 --force" in told  # of 14 and these 9
 
 
 def test_evaluate_and_calibrate(hedged: Hedged, run: Path) -> None:

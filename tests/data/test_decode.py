@@ -102,6 +102,17 @@ def test_the_reason_is_told(name: str, words: str, tmp_path: Path) -> None:
         read_middle(tmp_path / name, SIDE)
 
 
+def test_formats_whose_decoders_take_more_memory_may_have_fewer_pixels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(decode.MAX_PIXELS_OF, "WEBP", 20 * 20)
+    for name in ("a.webp", "a.png"):
+        Image.new("RGB", (20, 21)).save(tmp_path / name)
+    assert read_middle(tmp_path / "a.png", SIDE).shape == (SIDE, SIDE, 3)
+    with pytest.raises(DataError, match="20 × 21 pixels and may be a decompression bomb"):
+        read_middle(tmp_path / "a.webp", SIDE)
+
+
 def test_brightness_of_no_agreed_range_is_refused(tmp_path: Path) -> None:
     Image.fromarray(np.full((9, 9), 1e6, np.float32)).save(tmp_path / "float.tif")
     with pytest.raises(DataError, match="no agreed range"):
@@ -139,6 +150,19 @@ def test_a_large_image_takes_two_copies_of_its_pixels_at_most(mode: str, tmp_pat
     image.save(path)
     assert path.stat().st_size < 500_000
     assert peak_memory(lambda: read_middle(path, SIDE)) < 11 * side**2
+
+
+@pytest.mark.parametrize("name", ["a.webp", "a.tiff", "a.jp2", "a.avif"])
+def test_the_largest_image_of_each_format_takes_less_than_a_gigabyte_and_a_half(name: str, tmp_path: Path) -> None:
+    side, path = 1500, tmp_path / name
+    try:
+        Image.new("RGBA", (side, side), (200, 100, 50, 255)).save(path, compression="tiff_lzw", speed=10, method=0)
+    except (KeyError, OSError):
+        pytest.skip("this Pillow cannot write it")
+    with Image.open(path) as image:
+        most = decode.MAX_PIXELS_OF[image.format or ""]
+    read_middle(path, SIDE)
+    assert peak_memory(lambda: read_middle(path, SIDE)) / side**2 * most < 1.25e9  # and the program itself
 
 
 def test_pixels_in_flight_are_limited_over_all_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -139,6 +140,8 @@ def _kept(parts: Splits[Features]) -> dict[str, Features]:
 
 
 def _print(report: Report, kept: dict[str, int], out: Path) -> None:
+    from hedged.decisions.pairs import LEAST_IDENTITIES
+
     rows = [
         (
             m.way,
@@ -154,4 +157,11 @@ def _print(report: Report, kept: dict[str, int], out: Path) -> None:
         print(note)
     verbs = {"test": "evaluate", "validation": "calibrate"}
     for name, count in kept.items():
-        print(f"{count:,} identities were kept from the fit: hedged {verbs[name]} {out}")
+        if name == "validation" and count < LEAST_IDENTITIES:
+            share = min(math.ceil(20 * LEAST_IDENTITIES / (report.identities + count)) / 20, 0.9)
+            print(
+                f"{count:,} identities were kept from the fit, too few for `hedged calibrate`, which needs "
+                f"{LEAST_IDENTITIES}: to calibrate as well, fit again with --validation-share {share:g} --force"
+            )
+        else:
+            print(f"{count:,} identities were kept from the fit: hedged {verbs[name]} {out}")

@@ -25,6 +25,8 @@ Mode = Literal["L", "RGB"]
 ORIENTATION = 0x0112  # EXIF's tag
 MAX_PIXELS = 128_000_000  # of an image: a file that claims more is taken for a decompression bomb
 MAX_BYTES = 2**30  # of a file: as many pixels, of 16 bits in four channels, and nothing gained by compression
+# Of formats whose decoders keep several copies of an image, 16 bytes a pixel and more: no image takes 1.5 GB.
+MAX_PIXELS_OF = {"WEBP": 75_000_000, "TIFF": 75_000_000, "AVIF": 75_000_000, "JPEG2000": 48_000_000}
 STRIP_PIXELS = 4_000_000  # that are brought to another mode at a time: every step of it takes a copy
 TURNS = {  # by the number that EXIF has for how the camera was held
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -146,7 +148,7 @@ def opened(path: Path, content: bytes | None = None, side: int | None = None) ->
                 image.draft(None, (2 * side, 2 * side))
             if not image.info.get("progressive"):  # of which all is kept until its end
                 pixels = image.width * image.height
-        with _in_flight.taking(pixels):
+        with _in_flight.taking(pixels * MAX_PIXELS // _most_pixels(image)):
             with _telling_damage(path):
                 image.load()
                 image.getexif().get(ORIENTATION)
@@ -154,6 +156,11 @@ def opened(path: Path, content: bytes | None = None, side: int | None = None) ->
                 yield image
             except DataError as error:
                 raise _unreadable(path, error) from error
+
+
+def _most_pixels(image: Image.Image) -> int:
+    """How many pixels an image of this format may have."""
+    return MAX_PIXELS_OF.get(image.format or "", MAX_PIXELS)
 
 
 def size_of(path: Path, content: bytes) -> tuple[int, int]:
@@ -175,7 +182,8 @@ def _opened_lazily(path: Path, content: bytes) -> Iterator[Image.Image]:
     with _telling_damage(path):
         image = _identified(content)
     with image:
-        if image.width * image.height > MAX_PIXELS:
+        most = _most_pixels(image)
+        if image.width * image.height > most:
             claim = f"it claims {image.width:,} × {image.height:,} pixels and may be a decompression bomb"
             raise _unreadable(path, ValueError(claim))
         yield image

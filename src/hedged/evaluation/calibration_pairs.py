@@ -130,7 +130,8 @@ def _require_identities(config: RunConfig, name: str, data: Dataset) -> None:
     if data.n_classes < LEAST_IDENTITIES:
         raise DataError(
             f"{data.n_classes} {name} identities are too few to calibrate on, {LEAST_IDENTITIES} are needed: keep more "
-            f"of them ({config.data.split_settings} now) and train or fit again, or give pairs of others with --pairs"
+            f"of them ({config.data.split_settings} now) and train again, or fit again with `hedged retrofit "
+            "--validation-share SHARE --force`; or give pairs of others with --pairs"
         )
 
 
