@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -70,3 +71,41 @@ def test_loops_are_loaded_once_the_work_amounts_to_as_much(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "numba", sys)
     assert _startup.needs_loops(1)
     assert _startup._Budget().covers(1) is False
+
+
+LATER = "registered = True\n"
+TORCHES = {  # what torch might do with the module that is left out: what it is after a quick start, and then
+    "imports it": ("from torch import _meta_registrations", False, True),
+    "imports a name of it": ("from torch._meta_registrations import registered", True, True),
+    "uses it": ("import torch._meta_registrations\nassert torch._meta_registrations.registered", True, True),
+    "imports it late": ("", False, True),
+    "no longer has it": (None, False, False),
+}
+QUICKLY = """
+import sys
+from hedged import _startup
+_startup.start_quickly()
+import torch
+name = "torch._meta_registrations"
+assert not isinstance(sys.modules.get(name), _startup._Later)
+assert (name in sys.modules, hasattr(torch, "_meta_registrations")) == (AT_FIRST, AT_FIRST)
+_startup.load_the_rest()
+assert (name in sys.modules) == THEN
+assert not THEN or torch._meta_registrations.registered
+"""
+
+
+@pytest.mark.parametrize("kind", TORCHES)
+def test_torch_may_do_without_what_is_left_out_or_need_it_at_once(kind: str, tmp_path: Path) -> None:
+    imports, at_first, then = TORCHES[kind]
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(imports or "")
+    if imports is not None:
+        (tmp_path / "torch" / "_meta_registrations.py").write_text(LATER)
+    program = f"AT_FIRST, THEN = {at_first}, {then}\n{QUICKLY}"
+    package = Path(_startup.__file__).parents[1]
+    paths = os.pathsep.join([str(tmp_path), str(package), *sys.path])
+    command = [sys.executable, "-c", program]
+    environment = os.environ | {"PYTHONPATH": paths}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr

@@ -10,6 +10,8 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, final
 
@@ -44,12 +46,14 @@ def start_quickly() -> None:
     if "torch" in sys.modules:
         return
     _budget.left = LITTLE
-    name = f"torch.{LATER}"
-    sys.modules[name] = _Later(name)
-    import torch
-
-    if isinstance(sys.modules.get(name), _Later):
-        del sys.modules[name]
+    finder = _LaterFinder()
+    sys.meta_path.insert(0, finder)
+    try:
+        import torch
+    finally:
+        finder.leave()
+    if isinstance(sys.modules.get(finder.name), _Later):
+        del sys.modules[finder.name]
         vars(torch).pop(LATER, None)
 
 
@@ -69,11 +73,35 @@ def needs_loops(terms: int) -> bool:
 
 
 @final
+class _LaterFinder(MetaPathFinder, Loader):
+    """Finds an empty module in the place of the one that is left out, until anything in it is used."""
+
+    name = f"torch.{LATER}"
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        return ModuleSpec(name, self) if name == self.name else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _Later(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """There is nothing in it."""
+
+    def leave(self) -> None:
+        """From now on the module itself is found."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+
+@final
 class _Later(ModuleType):
     """In the place of a module: the first use of anything in it imports it."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # asked of every module by those who look for one
             raise AttributeError(name)
+        loader = self.__loader__
+        assert isinstance(loader, _LaterFinder)
+        loader.leave()
         sys.modules.pop(self.__name__, None)
         return getattr(import_module(self.__name__), name)
