@@ -105,7 +105,10 @@ def test_the_key_backbone_chooses_the_section() -> None:
         ({"backbone": "mobilenet", "hidden": 3}, 'backbone = "mobilenet" has no setting hidden: leave it out'),
         ({"backbone": "mobilenet", "widht": 0.5}, "model.widht: unknown key; did you mean width?"),
         ({"backbone": "mobilenet", "width": -1.0}, "model.width: input should be greater than 0, got -1.0"),
-        ({"head": "gauss"}, "model.head is one of point, gaussian, mixture, full, low-rank, evidence, posterior, got 'gauss'"),
+        (
+            {"head": "gauss"},
+            "model.head is one of point, gaussian, mixture, full, low-rank, evidence, posterior, got 'gauss'",
+        ),
         ({"shape": [1, 28, 28]}, "model.shape: unknown key"),
     ],
 )
