@@ -13,6 +13,7 @@ from hedged.errors import DataError, ShapeError, ValueRangeError
 from hedged.metrics import (
     Centroids,
     axis_alignment,
+    best_turn,
     class_centroids,
     mean_run_length,
     run_lengths,
@@ -109,3 +110,14 @@ def test_bad_input_is_named() -> None:
         shared_digit_count([0.5, 1.5])
     with pytest.raises(ValueRangeError, match="classes run from 1 to 100; expected 0 to 99: n_digits=2"):
         shared_digit_count([1, 100])
+
+
+@pytest.mark.parametrize("degrees", [-30.0, 0.0, 12.5, 45.0])
+def test_the_turn_is_found_at_which_digits_lie_along_the_axes(degrees: float) -> None:
+    tens, ones = np.divmod(np.arange(100), 10)
+    cos, sin = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+    grid = np.stack([3.0 * tens, ones.astype(float)], axis=1) @ np.array([[cos, sin], [-sin, cos]])
+    turn = best_turn(Centroids(np.arange(100), grid))
+    assert (turn.degrees, turn.score) == (degrees, pytest.approx(1.0))
+    with pytest.raises(ShapeError, match="a plane is turned"):
+        best_turn(Centroids(np.arange(10), np.zeros((10, 3))))

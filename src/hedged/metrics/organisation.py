@@ -63,6 +63,20 @@ class AxisAlignment:
         return float(self.explained[linear_sum_assignment(self.explained, maximize=True)].mean())
 
 
+@final
+@dataclass(frozen=True)
+class Turn:
+    """A rotation of the plane, and how well digits are laid out along its axes.
+
+    Args:
+        degrees: θ, counter-clockwise from the axes of the space.
+        score: The score of `axis_alignment` along the turned axes.
+    """
+
+    degrees: float
+    score: float
+
+
 def class_centroids(means: ArrayLike, labels: ArrayLike) -> Centroids:
     """c_y = (1/n_y) Σ_{i : y_i = y} μ_i, the mean of each class.
 
@@ -155,6 +169,30 @@ def axis_alignment(centroids: Centroids, n_digits: int = 2) -> AxisAlignment:
     between = np.stack([_between(deviation, digits[:, place]) for place in range(n_digits)], axis=1)
     # An axis along which all centres are equal has no variance to explain.
     return AxisAlignment(np.divide(between, total[:, None], out=np.zeros_like(between), where=total[:, None] > 0))
+
+
+def best_turn(centroids: Centroids, n_digits: int = 2) -> Turn:
+    """θ in (−45°, 45°] and the score of `axis_alignment` after the plane is turned by θ, where that is highest.
+
+    Along the axes θ = 0: a score says how well digits are laid out, θ whether the axes of the space are theirs.
+
+    Args:
+        centroids: The centres of the classes, on a plane.
+        n_digits: N, the digits of a class.
+
+    >>> tens, ones = np.divmod(np.arange(100), 10)
+    >>> diagonals = np.stack([tens + ones, tens - ones], axis=1).astype(float)
+    >>> best_turn(Centroids(np.arange(100), diagonals))
+    Turn(degrees=45.0, score=1.0)
+    """
+    if centroids.positions.shape[1] != 2:
+        raise ShapeError(f"a plane is turned, got centroids of {centroids.positions.shape[1]} dimensions")
+    turns = []
+    for degrees in np.arange(-44.5, 45.5, 0.5):
+        cos, sin = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+        turned = Centroids(centroids.labels, centroids.positions @ np.array([[cos, -sin], [sin, cos]]))
+        turns.append(Turn(float(degrees), round(axis_alignment(turned, n_digits).score, 12)))
+    return max(turns, key=lambda turn: turn.score)
 
 
 def _between(deviation: FloatArray, digit: IntArray) -> FloatArray:
