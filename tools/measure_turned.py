@@ -3,13 +3,13 @@
     python -m tools.measure_turned --models runs/turned --out results/turned
 
 The recipe is that of the paper's tables (configs/paper.toml), frozen, with `model.head = "full"` in the place of
-"gaussian"; seeds 0, 1 and 2. Training goes on where it stopped. --seeds 1 trains the first alone. The diagonal model of the
-figure is the one that ships, `hedged:ndigit-2d`; its accuracies over three seeds are in results/paper.
+"gaussian"; seeds 0, 1 and 2. Training goes on where it stopped. --seeds 1 trains the first alone. The diagonal model
+of the figure is the one that ships, `hedged:ndigit-2d`; its accuracies over three seeds are in results/paper.
 
-Beside accuracies it measures how embeddings lean on the axes. `turn` is the angle by which the plane has to be turned for
-digits to lie along its axes, and `alignment` how well they do, there and along the axes as they are. `axis_cost` is what
-the balanced cross-entropy of pairs of corrupt images rises by if each ellipse is replaced by one along the axes, of the same
-variances there: as the space is, and turned by 45°. Of points it is zero.
+Beside accuracies it measures how embeddings lean on the axes. `turn` is the angle by which the plane has to be turned
+for digits to lie along its axes, and `alignment` how well they do, there and along the axes as they are. `axis_cost`
+is what the balanced cross-entropy of pairs of corrupt images rises by if each ellipse is replaced by one along the
+axes, of the same variances there: as the space is, and turned by 45°. Of points it is zero.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ from hedged.plots.style import letters, panels, title
 from hedged.training import Config
 
 SHIPPED = "hedged:ndigit-2d"
-COMMAND = "hedged train paper --out RUN --set model.head=full --set train.seed=0, 1, 2; hedged evaluate RUN --split seen"
+COMMAND = (
+    "hedged train paper --out RUN --set model.head=full --set train.seed=0, 1, 2; hedged evaluate RUN --split seen"
+)
 PAIRS_OF = 1500  # corrupt images, every pair of which counts
 CLOUDS = 60  # drawn
 
@@ -89,8 +91,12 @@ def cells(shelf: Shelf, seeds: Sequence[int]) -> list[dict[str, Any]]:
     for same in zip(*each, strict=True):
         values = np.array([cell["measured"] for cell in same])
         named = {key: value for key, value in same[0].items() if key != "measured"}
-        spread = {"measured": round(float(values.mean()), 5), "std": round(float(values.std()), 5), "seeds": len(values)}
-        found.append({"digits": 2, "dim": 2, "model": "full", "split": "seen", **named, **spread, "command": COMMAND})
+        spread = {
+            "measured": round(float(values.mean()), 5),
+            "std": round(float(values.std()), 5),
+            "seeds": len(values),
+        }
+        found.append({"digits": 2, "dim": 2, "model": "full", "split": "seen", **named, **spread, "seeds": len(values)})
     return found
 
 
@@ -121,7 +127,7 @@ def main() -> None:
         model = shelf.embedder(full(seed)).match_model
         leans.append({"model": "full", "seed": seed, **leaning(evaluation, model)})
     given.out.mkdir(parents=True, exist_ok=True)
-    content = {"cells": cells(shelf, seeds), "axes": leans}
+    content = {"command": COMMAND, "cells": cells(shelf, seeds), "axes": leans}
     (given.out / "ndigit.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     names = {"Diagonal covariances": Space(shipped), "Covariances that may turn": Space(turned[0])}
     picture(names).savefig(given.out / "ellipses.png", dpi=200)

@@ -217,6 +217,28 @@ def test_all_pairs_best_matches_and_costs_are_those_of_logit(
     assert_close(model.pair_costs(z1, labels), expected)
 
 
+@pytest.mark.parametrize(("kind", "dim"), [("full", 2), ("low-rank-1", 6)])
+def test_costs_pass_over_no_pair_that_counts(kind: str, dim: int) -> None:
+    """Many pairs are far: costs and gradients are those of all pairs, but for what is below 10⁻⁷ a pair."""
+    z, curve = turned(kind, 60, dim=dim, spread=0.1), MatchCurve(8.0, 3.0).double()
+    labels = torch.arange(60) % 7
+    found: list[Tensor] = []
+    expected: list[Tensor] = []
+    for into, costs in ((found, curve.pair_costs), (expected, None)):
+        leaves = [t.clone().requires_grad_() for t in z.tensors]
+        again = rebuilt(z, *leaves)
+        if costs is None:
+            first, second = torch.triu_indices(60, 60, offset=1)
+            logits, same = curve.logit(again[first], again[second]), labels[first] == labels[second]
+            each = torch.nn.functional.softplus(torch.where(same, -logits, logits))
+            total = torch.stack([each[same].sum(), each[~same].sum()])
+        else:
+            total = costs(again, labels)
+        into += [total, *torch.autograd.grad((total * torch.tensor([1.0, 3.0])).sum(), [*leaves, curve.bias])]
+    for one, other in zip(found, expected, strict=True):
+        assert_close(one, other, atol=60 * 60 * 1e-6, rtol=1e-6)
+
+
 @pytest.mark.parametrize("wide", [False, pytest.param(True, marks=pytest.mark.heavy)])
 @pytest.mark.parametrize(
     ("one", "two", "dim"),

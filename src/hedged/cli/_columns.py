@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hedged.models import Embedder
 
 ENDINGS = (".npz", ".parquet")
-ROWS = ("ids", "means", "variances", "uncertainty", "novelty")
+ROWS = ("ids", "means", "variances", "covariances", "uncertainty", "novelty")
 
 
 def check_layout(out: Path) -> None:
@@ -46,6 +46,7 @@ def columns_of(
         "ids": [path_text(name) for name in names],
         "means": means.numpy(),
         "variances": variances.numpy(),
+        **({} if z.is_diagonal else {"covariances": z.covariances().squeeze(-3).numpy()}),
         "uncertainty": embedder.uncertainty(z).numpy(),
         **({"novelty": np.asarray(novelty)} if len(novelty) else {}),
         "kind": z.kind,

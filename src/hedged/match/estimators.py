@@ -26,7 +26,7 @@ from hedged.match._closed_form.elementwise import closed_form_logit
 from hedged.match._closed_form.expansion import closed_form_error, is_tabulated
 from hedged.match._closed_form.matrix import closed_form_matrix
 from hedged.match._closed_form.nearest import nearest_points, nearest_spreads
-from hedged.match._closed_form.turned import turned_logit
+from hedged.match._closed_form.turned import turned_logit, turned_pair_costs
 from hedged.match._closed_form.turned_matrix import turned_matrix
 from hedged.match._numbers import cross_entropy, distance, probability
 from hedged.match._pairs import Matches
@@ -179,6 +179,8 @@ class ClosedForm(Estimator):
         return candidate_logits(z, items, chosen, curve)
 
     def pair_costs(self, z: Distribution, labels: Tensor, curve: MatchCurve) -> Tensor:
+        if not z.is_diagonal and z.n_components == 1:
+            return turned_pair_costs(z, labels, curve)
         if not (not z.is_point and _has_loops(z) and is_tabulated(curve.bias.item())):
             return super().pair_costs(z, labels, curve)
         return closed_form_pair_costs(z, labels, curve)

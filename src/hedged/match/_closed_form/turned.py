@@ -23,10 +23,12 @@ from torch.nn.functional import logsigmoid
 from hedged._parallel import share
 from hedged._startup import needs_loops
 from hedged.distributions import MOST_FULL, Distribution
+from hedged.match import _pairs
 from hedged.match._closed_form.elementwise import STRIPS_EACH, expected_gaussians, is_compiled
 from hedged.match._closed_form.expansion import Expansion, arithmetic_dtype, expand, is_tabulated
+from hedged.match._closed_form.loops.limits import LOSS_FAR
 from hedged.match._closed_form.units import in_units, too_small, unit
-from hedged.match._numbers import log_odds
+from hedged.match._numbers import cross_entropy, log_odds
 
 if TYPE_CHECKING:
     from hedged.match.curve import MatchCurve
@@ -57,6 +59,33 @@ def turned_logit(z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tenso
         value = _OneByOne.apply(mean, *wide, *terms)  # type: ignore[no-untyped-call]
     log_p = _log_p(value, mean, trace * scale, curve, terms)
     return log_odds(torch.minimum(log_p, logsigmoid(curve.bias.to(log_p)))).to(dtype)
+
+
+def turned_pair_costs(z: Distribution, labels: Tensor, curve: MatchCurve) -> Tensor:
+    """Σ −log p over the matching pairs of a batch and Σ −log(1 − p) over the others, `(2,)`, with gradients.
+
+    As `closed_form_pair_costs`: pairs that do not match and whose p is certainly below 10⁻⁷ count as nothing.
+    """
+    first, second, match = _pairs.pairs_of(labels)
+    near = match | (_log_bound(z, first, second, curve) > LOSS_FAR)
+    first, second, match = first[near], second[near], match[near]
+    costs = cross_entropy(turned_logit(z.take(first), z.take(second), curve), match)
+    return torch.stack([torch.where(mask, costs, 0).sum() for mask in (match, ~match)])
+
+
+@torch.no_grad()
+def _log_bound(z: Distribution, first: Tensor, second: Tensor, curve: MatchCurve) -> Tensor:
+    """A bound from above on log p of pairs of items, `(P,)`, as in `loops/bounds.py`, from ‖m‖² and mᵀSm."""
+    z, scale = z._map(Tensor.double), unit(curve, torch.float64)
+    (own,), (factor,) = (x.unbind(1) for x in z.spreads())
+    gap = z.mean[first] - z.mean[second]
+    length = gap.square().sum(-1).clamp(min=1e-300)
+    along = (gap.square() * (own[first] + own[second])).sum(-1)
+    for rows in (first, second):
+        along += torch.einsum("prd,pd->pr", factor[rows], gap).square().sum(-1)
+    spread, beyond = along / length * scale**2, (length.sqrt() * scale - curve.bias.double()).clamp(min=0)
+    near = 0.5 * spread - beyond
+    return torch.where(spread <= beyond, near, -0.5 * beyond.square() / spread.clamp(min=1e-300))
 
 
 def _square_unit(curve: MatchCurve, trace: Tensor) -> Tensor:
