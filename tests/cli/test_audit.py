@@ -52,7 +52,7 @@ def test_findings_are_told_in_words_json_and_on_a_page(hedged: Hedged, store: Pa
     assert HOSTILE not in html
     assert "&lt;script&gt;" in html
     assert "a &amp; b.png" in html
-    assert html.count("data:image/") == 1
+    assert html.count("data:image/") == 1  # the others have no pictures
     check_refused(hedged("index", "audit", store, "--page", page), "exists already", "--force")
     assert hedged("index", "audit", store, "--page", page, "--force", "--where", "label=p3").code == 0
 

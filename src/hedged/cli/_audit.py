@@ -26,6 +26,7 @@ MOST_PICTURED = 50  # findings of a kind that the page shows
 MOST_WARNED = 10  # findings that `index add` names
 MOST_CHECKED = 20_000  # rows of a store that is looked at after an addition: more would take long
 SIDE = 112  # pixels of a picture
+BESIDE = 3  # items of each of two labels beside a label that is likely wrong
 ITEMS = 8  # pictures of a finding
 
 
@@ -39,7 +40,8 @@ class Kind(NamedTuple):
 KINDS = {
     "mislabelled": Kind(
         "Labels that are likely wrong",
-        "The item matches the others of its label less than it matches somebody else, or nobody. Check the label.",
+        "The item matches the others of its label less than it matches somebody else, or nobody. On a page the item is "
+        "first, then come others of its label, then of the likelier one.",
     ),
     "duplicates": Kind(
         "Near-duplicates under two names",
@@ -58,12 +60,13 @@ KINDS = {
 
 
 class Line(NamedTuple):
-    """A finding in words, its probability and the items it is about."""
+    """A finding in words, its probability and the items it is about; on a page, beside items of some labels."""
 
     words: str
     probability: float
     ids: list[str]
     labels: list[str]
+    beside: tuple[str, ...] = ()
 
 
 def audit(
@@ -100,8 +103,8 @@ def audit(
             raise RunError(f"{calibration} has no calibration: write one with `hedged calibrate {calibration}`")
         found = read_audit(store, filters(where), wrong_share, decider.calibrator.log_odds if decider else None)
         name = store.name
-    if page is not None:
-        _write_page(page, name, found)
+        if page is not None:
+            _write_page(page, name, found, _ids_by_label(store))
     if json:
         print_json({"store": name, **found.content()})
         return
@@ -126,6 +129,7 @@ def lines_of(found: Audit) -> dict[str, list[Line]]:
                 one.probability,
                 [one.id],
                 [one.label],
+                (one.label, one.likelier),
             )
             for one in found.mislabelled
         ],
@@ -175,24 +179,31 @@ def warn_of_enrolments(store: Store, added: Sequence[str]) -> None:
         LOGGER.warning("and %s more: `hedged index audit %s` lists them", f"{len(lines) - MOST_WARNED:,}", store.name)
 
 
-def _write_page(path: Path, name: str, found: Audit) -> None:
+def _ids_by_label(store: Store) -> dict[str, list[str]]:
+    """Some rows of each label."""
+    found: dict[str, list[str]] = {}
+    for row in store.describe(store.keys().tolist()).values():
+        if row.label is not None and len(found.setdefault(row.label, [])) <= BESIDE:
+            found[row.label].append(row.id)
+    return found
+
+
+def _write_page(path: Path, name: str, found: Audit, by_label: dict[str, list[str]]) -> None:
     from hedged._files import make_folder
     from hedged.evaluation.report.findings import Finding, Findings, write_findings
 
     make_folder(path.parent)
     show = _pictures()
+
+    def shown(line: Line) -> list[Shown]:
+        others = [(one, label) for label in line.beside for one in _but(by_label[label], line.ids)]
+        return [show(one, label) for one, label in (*zip(line.ids, line.labels, strict=True), *others)]
+
     kinds = [
         Findings(
             KINDS[kind].title,
             KINDS[kind].explanation,
-            [
-                Finding(
-                    line.words,
-                    line.probability,
-                    [show(one, label) for one, label in zip(line.ids, line.labels, strict=True)],
-                )
-                for line in lines[:MOST_PICTURED]
-            ],
+            [Finding(line.words, line.probability, shown(line)) for line in lines[:MOST_PICTURED]],
             len(lines),
         )
         for kind, lines in lines_of(found).items()
@@ -202,6 +213,10 @@ def _write_page(path: Path, name: str, found: Audit) -> None:
         "are likely wrong."
     )
     write_findings(path, name, lead, kinds)
+
+
+def _but(ids: list[str], left_out: list[str]) -> list[str]:
+    return [one for one in ids if one not in left_out][:BESIDE]
 
 
 def _pictures() -> Callable[[str, str], Shown]:
