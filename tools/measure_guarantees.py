@@ -5,7 +5,7 @@
     python -m tools.measure_guarantees text --vectors clinc-v.npz --strangers oos.npz --out results/guarantees
     python -m tools.measure_guarantees audit --vectors dogs-v.npz --keep heads --out results/guarantees
 
-Promises: 100 random splits of the identities, five for each of 20 random galleries. On digits and dogs, half of the
+Promises: 100 random splits of the identities, twenty for each of 5 random galleries. On digits and dogs, half of the
 identities are the gallery and the others strangers. Of the gallery, one input each is the probe of somebody known; some
 of those probes calibrate, the others are measured, and so with strangers: no identity is on both sides. On
 text, the intents are the gallery, two thirds of them calibrate, and out-of-scope queries are the strangers. Heads are
@@ -39,7 +39,7 @@ from hedged.search import Identifier, Identities, ProductFusion, audit_gallery
 from tools.measure_real import cosine, read
 
 Floats = NDArray[Any]
-RATES, SPLITS, GALLERIES = (0.01, 0.05, 0.1), 100, 20
+RATES, SPLITS, GALLERIES = (0.01, 0.05, 0.1), 100, 5
 DIGITS, NUMBERS, IMAGES = 3, 800, 6  # an image of each number is its probe
 BRANCHES = {"dogs": "unit+learnt", "text": "plain+own+unit"}  # as `Retrofit` chose them; to compare takes long
 DRAWS = 3  # of labels that are swapped, and of enrolments that are degraded
