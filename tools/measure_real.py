@@ -214,7 +214,10 @@ def trained_heads(clean: Floats, poor: Floats, y: Floats, seed: int) -> dict[str
         point, slope = torch.nn.Linear(clean.shape[1], dim), _Slope()
         learn(point, slope, lambda z, labels, slope=slope: slope.cost(z, labels))
         made[f"point-head/{dim}"] = _by_cosine(partial(_through, point, centre, scale))
-    hedged, curve = GaussianHead(clean.shape[1], 20), MatchCurve()
+    hedged = GaussianHead(clean.shape[1], 20)
+    with torch.no_grad():
+        apart = torch.pdist(hedged((views[0, :500] - centre) / scale).mean).mean().item()
+    curve = MatchCurve(scale=3 / apart, bias=3.0)  # it starts where the points are
     learn(hedged, curve, HedgedLoss(curve, positive_weight=0.5))
 
     def by_curve(a: Floats, b: Floats) -> Floats:

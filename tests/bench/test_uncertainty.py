@@ -91,7 +91,7 @@ def test_a_way_that_knows_everything_is_perfect_and_one_that_knows_nothing_is_no
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
 def test_every_way_matches_people_and_says_how_uncertain_it_is(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(way_module, "STEPS", 60)
+    monkeypatch.setattr(way_module, "STEPS", 150)
     sets = trial()
     setting = way.settings[0] if way.name != "evidence" else {"steps": 20, "branches": "unit+wide"}
     fitted = way.fit(sets.train, 0, **setting)

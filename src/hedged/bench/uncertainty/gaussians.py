@@ -110,7 +110,10 @@ def trained_gaussian(train: Vectors, seed: int, dim: int, beta: float) -> tuple[
         beta: the weight of the KL term.
     """
     torch.manual_seed(seed)
-    head, curve = GaussianHead(train.clean.shape[1], dim), MatchCurve()
+    head = GaussianHead(train.clean.shape[1], dim)
+    with torch.no_grad():
+        apart = torch.pdist(head.distribution(Standard(train)(train.clean[:500])).mean).mean().item()
+    curve = MatchCurve(scale=3 / apart, bias=3.0)  # it starts where the points are
     loss = HedgedLoss(curve, beta=beta, positive_weight=0.5)
     train_head(head, loss, [*head.parameters(), *curve.parameters()], train, seed)
     return head.requires_grad_(False), curve.requires_grad_(False)
