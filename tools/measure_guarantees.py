@@ -4,6 +4,7 @@
     python -m tools.measure_guarantees dogs --vectors dogs-v.npz --keep heads --out results/guarantees
     python -m tools.measure_guarantees text --vectors clinc-v.npz --strangers oos.npz --out results/guarantees
     python -m tools.measure_guarantees audit --vectors dogs-v.npz --keep heads --out results/guarantees
+    python -m tools.measure_guarantees drift --vectors dogs-v.npz --keep heads --out results/guarantees
 
 Promises: 100 random splits of the identities, twenty for each of 5 random galleries. On digits and dogs, half of the
 identities are the gallery and the others strangers. Of the gallery, one input each is the probe of somebody known; some
@@ -14,6 +15,9 @@ folder --keep, so that the splits take seconds.
 
 Audit: of test dogs, 5 % of the labels swapped; then a tenth of the enrolments degraded, and false matches counted at
 the threshold that the clean gallery has for a false-match rate. --validation looks at validation dogs instead.
+
+Drift: half of the test dogs as reference, the others later, one photo each, 100 random halves: how often there is an
+alarm while nothing changes, and when the later photos are degraded, all or half of them.
 """
 
 from __future__ import annotations
@@ -29,20 +33,22 @@ from numpy.typing import NDArray
 
 from hedged.data import build_ndigit, load_mnist
 from hedged.data.random import Purpose, keyed
-from hedged.decisions import CandidateRule, false_positive_threshold, least_identities, promised_rates
+from hedged.decisions import CandidateRule, detect_drift, false_positive_threshold, least_identities, promised_rates
 from hedged.distributions import Distribution
 from hedged.errors import DataError
+from hedged.evaluation.calibration_pairs import statistics
 from hedged.match import MatchModel
 from hedged.models import Embedder
 from hedged.retrofit import Retrofit
 from hedged.search import Identifier, Identities, ProductFusion, audit_gallery
-from tools.measure_real import cosine, read
+from tools.measure_real import QUALITIES, cosine, read
 
 Floats = NDArray[Any]
 RATES, SPLITS, GALLERIES = (0.01, 0.05, 0.1), 100, 5
 DIGITS, NUMBERS, IMAGES = 3, 800, 6  # an image of each number is its probe
 BRANCHES = {"dogs": "unit+learnt", "text": "plain+own+unit"}  # as `Retrofit` chose them; to compare takes long
 DRAWS = 3  # of labels that are swapped, and of enrolments that are degraded
+FALSE_ALARMS = 0.05  # the rate of them that is asked for
 QUERIES = 30  # of an intent, that are fitted to and enrolled
 
 
@@ -320,9 +326,34 @@ def grown(x: Floats, poor: Floats, y: Floats, head: Retrofit, seed: int, probes:
     return told
 
 
+def drift(path: Path, keep: Path) -> dict[str, Any]:
+    data = read(path, validation=False)
+    head = kept_head(keep / "dogs-test", data.train["clean"], data.train_y, data.train["degraded"], BRANCHES["dogs"])
+    seen = {quality: statistics(head.embed(vectors), head.match_model) for quality, vectors in data.test.items()}
+    told: dict[str, Any] = {"halves": SPLITS, "false_alarm_rate": FALSE_ALARMS}
+    for share in (0.0, 0.5, 1.0):
+        found = []
+        for seed in range(SPLITS):
+            photos = np.random.default_rng(seed).permutation(one_image_each(data.test_y, seed))
+            before, later = np.split(photos, [len(photos) // 2])
+            worse = np.random.default_rng(seed + SPLITS).random(len(later)) < share
+            reference = {name: values[before] for name, values in seen["clean"].items()}
+            clean, poor = ({name: seen[quality][name][later] for name in reference} for quality in QUALITIES)
+            after = {name: np.where(worse, poor[name], clean[name]) for name in reference}
+            found.append(detect_drift(reference, after, FALSE_ALARMS, seed))
+        delays = [one.alarm for one in found if one.alarm is not None]
+        told[f"degraded {share:g}"] = {
+            "alarms": len(delays),
+            "median_inputs_before_alarm": float(np.median(delays)) if delays else None,
+            "reference": found[0].reference,
+            "inputs": found[0].inputs,
+        }
+    return told
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("digits", "dogs", "text", "audit"))
+    parser.add_argument("what", choices=("digits", "dogs", "text", "audit", "drift"))
     parser.add_argument("--vectors", type=Path)
     parser.add_argument("--strangers", type=Path)
     parser.add_argument("--keep", type=Path, default=Path("heads"))
@@ -336,6 +367,8 @@ def main() -> None:
     command = " ".join(["python -m tools.measure_guarantees", given.what, *options, *kept, "--out results/guarantees"])
     if given.what == "audit":
         content = {"command": command, **audit(given.vectors, given.keep, given.validation)}
+    elif given.what == "drift":
+        content = {"command": command, **drift(given.vectors, given.keep)}
     else:
         if given.what == "digits":
             runs, words = digits()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hedged.decisions import Interval, ScoredPairs, false_match_threshold
 from hedged.decisions.thresholds import _Ranked
 from hedged.errors import DataError, ValueRangeError
+from hedged.metrics import balanced_pairs
 
 scores = st.lists(st.sampled_from([-2.0, -1.0, 0.0, 0.5, 1.0, 3.0]), min_size=1, max_size=30)
 
@@ -69,6 +70,27 @@ def test_the_interval_holds_the_rate_on_new_identities_and_one_over_pairs_would_
         inside_of_pairs += rate in Interval(found.target - spread, found.target + spread)
     assert inside >= 34
     assert inside_of_pairs < 30
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("in_the_middle", [0.04, 0.1, 0.2])
+def test_the_interval_holds_at_50_identities_of_which_few_are_taken_for_everybody(in_the_middle: float) -> None:
+    """93 of 100 at least, of a level of 95 %: what is rare among 50 identities is nearly unknown."""
+
+    def world(seed: int) -> ScoredPairs:
+        rng = np.random.default_rng(seed)
+        scale = np.where(rng.random((50, 1, 1)) < in_the_middle, 0.1, 2.0)
+        points = (scale * rng.normal(size=(50, 1, 4)) + 0.4 * rng.normal(size=(50, 8, 4))).reshape(-1, 4)
+        labels = np.repeat(np.arange(50), 8)
+        chosen = balanced_pairs(labels, 10_000, rng)
+        distance = np.linalg.norm(points[chosen.first] - points[chosen.second], axis=1)
+        return ScoredPairs.of(-distance, labels[chosen.first], labels[chosen.second])
+
+    inside = 0
+    for seed in range(100):
+        found = false_match_threshold(world(2 * seed), 0.01, repetitions=200)
+        inside += float(np.mean(world(2 * seed + 1).of_kind(False).logit >= found.score)) in found.rates
+    assert inside >= 93
 
 
 def test_intervals_narrow_with_more_identities_and_widen_with_the_level() -> None:
