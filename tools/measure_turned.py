@@ -39,16 +39,15 @@ from hedged.plots.style import letters, panels, title
 from hedged.training import Config
 
 SHIPPED = "hedged:ndigit-2d"
-COMMAND = (
-    "hedged train paper --out RUN --set model.head=full --set train.seed=0, 1, 2; hedged evaluate RUN --split seen"
-)
+COMMAND = "python -m tools.measure_turned --models runs/turned --out results/turned"
+STEPS = 5000  # of the recipe
 PAIRS_OF = 1500  # corrupt images, every pair of which counts
 CLOUDS = 60  # drawn
 
 
-def full(seed: int) -> Config:
+def full(seed: int, steps: int) -> Config:
     """The recipe of two digits in two dimensions, with covariances that may turn."""
-    return recipe(2, 2, "mog-1", seed=seed, model__head="full")
+    return recipe(2, 2, "mog-1", seed=seed, model__head="full", train__steps=steps)
 
 
 def turned_by(z: Distribution, degrees: float) -> FullGaussian:
@@ -84,9 +83,9 @@ def leaning(evaluation: Evaluation, model: MatchModel) -> dict[str, float]:
     return {name: round(value, 5) for name, value in found.items()}
 
 
-def cells(shelf: Shelf, seeds: Sequence[int]) -> list[dict[str, Any]]:
+def cells(shelf: Shelf, configs: Sequence[Config]) -> list[dict[str, Any]]:
     """Every accuracy and correlation, mean and standard deviation over the seeds."""
-    each = [shelf.measured(full(seed), "seen")["cells"] for seed in seeds]
+    each = [shelf.measured(config, "seen")["cells"] for config in configs]
     found = []
     for same in zip(*each, strict=True):
         values = np.array([cell["measured"] for cell in same])
@@ -115,19 +114,25 @@ def main() -> None:
     parser.add_argument("--models", type=Path, required=True, help="the folder of trained models")
     parser.add_argument("--out", type=Path, required=True, help="the folder of results")
     parser.add_argument("--seeds", type=int, default=3, help="how many seeds, from 0 on")
+    parser.add_argument(
+        "--steps", type=int, default=STEPS, help="of training; fewer than the recipe's for a quick look"
+    )
+    parser.add_argument("--axes", action="store_true", help="the axes and the figure alone, without accuracies")
     given = parser.parse_args()
-    shelf, seeds = Shelf(given.models), range(given.seeds)
-    for seed in seeds:
-        shelf.fill(Need(full(seed), ("seen",)))
-    diagonal = Embedder.load(SHIPPED)
-    turned = [shelf.evaluation(full(seed)) for seed in seeds]
+    shelf, configs = Shelf(given.models), [full(seed, given.steps) for seed in range(given.seeds)]
+    for config in configs:
+        shelf.fill(Need(config, () if given.axes else ("seen",)))
+    diagonal, turned = Embedder.load(SHIPPED), [shelf.evaluation(config) for config in configs]
     shipped = Evaluation(diagonal, turned[0].data)
-    leans = [{"model": "diagonal", "weights": SHIPPED, **leaning(shipped, diagonal.match_model)}]
-    for seed, evaluation in zip(seeds, turned, strict=True):
-        model = shelf.embedder(full(seed)).match_model
-        leans.append({"model": "full", "seed": seed, **leaning(evaluation, model)})
+    leans: list[dict[str, Any]] = [
+        {"model": "diagonal", "weights": SHIPPED, "steps": STEPS, **leaning(shipped, diagonal.match_model)}
+    ]
+    for seed, evaluation in enumerate(turned):
+        model = evaluation.embedder.match_model
+        leans.append({"model": "full", "seed": seed, "steps": given.steps, **leaning(evaluation, model)})
     given.out.mkdir(parents=True, exist_ok=True)
-    content = {"command": COMMAND, "cells": cells(shelf, seeds), "axes": leans}
+    chosen = f" --seeds {given.seeds} --steps {given.steps}{' --axes' if given.axes else ''}"
+    content = {"command": COMMAND + chosen, "cells": [] if given.axes else cells(shelf, configs), "axes": leans}
     (given.out / "ndigit.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     names = {"Diagonal covariances": Space(shipped), "Covariances that may turn": Space(turned[0])}
     picture(names).savefig(given.out / "ellipses.png", dpi=200)
