@@ -11,6 +11,7 @@ import torch
 from torch.testing import assert_close
 
 from hedged import Embedder, FullGaussian, Gallery, HedgedLoss, LowRankGaussian, MatchCurve, match_probability
+from hedged.cli._columns import columns_of, write_columns
 from hedged.errors import ConfigError, HedgedError, ShapeError, ValueRangeError
 from hedged.losses import MutualLikelihood
 from hedged.models import Architecture, FullHead, Head, LowRankHead, Mirrored, ModelConfig
@@ -100,6 +101,16 @@ def test_stores_hold_them_and_find_them(keys: dict[str, Any], tmp_path: Path) ->
         best = p[i].double().sort(descending=True).values[:3]
         np.testing.assert_allclose([hit.match_probability for hit in hits], best, atol=1e-4)
     assert len(gallery.identify(pictures[:2])) == 2
+
+
+@every_head
+def test_files_of_embeddings_have_their_covariances(keys: dict[str, Any], tmp_path: Path) -> None:
+    made = embedder(keys)
+    z = made.embed(images(3))
+    write_columns(tmp_path / "z.npz", columns_of(made, z, ["a", "b", "c"]))
+    with np.load(tmp_path / "z.npz") as found:
+        np.testing.assert_array_equal(found["covariances"], z.covariances()[:, 0].numpy())
+        np.testing.assert_allclose(found["variances"], found["covariances"].diagonal(axis1=1, axis2=2), rtol=1e-5)
 
 
 def test_a_config_names_them() -> None:
