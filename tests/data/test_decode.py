@@ -157,7 +157,7 @@ def test_the_largest_image_of_each_format_takes_less_than_a_gigabyte_and_a_half(
     side, path = 1500, tmp_path / name
     try:
         Image.new("RGBA", (side, side), (200, 100, 50, 255)).save(path, compression="tiff_lzw", speed=10, method=0)
-    except (KeyError, OSError):
+    except (KeyError, OSError, ValueError):
         pytest.skip("this Pillow cannot write it")
     with Image.open(path) as image:
         most = decode.MAX_PIXELS_OF[image.format or ""]

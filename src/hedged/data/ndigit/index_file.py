@@ -42,9 +42,9 @@ def read_index(path: str | Path, digits: Digits) -> NDigit:
 
 
 def _checked_index(ids: Array, numbers: Array, samples: Array, digits: Digits) -> NDigit:
-    wrong = [name for name, array in zip(ARRAY_NAMES, (ids, numbers, samples), strict=True) if not _is_whole(array)]
-    if wrong:
-        raise DataError(f"{wrong[0]} must be whole numbers, got others")
+    for name, array in zip(ARRAY_NAMES, (ids, numbers, samples), strict=True):
+        if array.dtype.kind not in "iu":
+            raise DataError(f"{name} must be whole numbers, got {array.dtype}")
     if ids.ndim != 3 or samples.size != 1 or ids.shape[:2] != (*numbers.shape, samples.item()):
         raise DataError(
             f"image_ids must be (classes, samples, N), got {ids.shape} for chosen_numbers {numbers.shape} and "
@@ -59,10 +59,6 @@ def _checked_index(ids: Array, numbers: Array, samples: Array, digits: Digits) -
             "were these digits the training part and the file for the test part, or the other way round?"
         )
     return images
-
-
-def _is_whole(array: Array) -> bool:
-    return array.dtype.kind in "iu"
 
 
 def write_index(path: str | Path, images: NDigit) -> None:
