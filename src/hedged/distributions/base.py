@@ -238,6 +238,7 @@ class Distribution(ABC):
 
 
 AnyDistribution = TypeVar("AnyDistribution", bound=Distribution)
+"""Any kind of distribution: what goes in is what comes out."""
 
 
 def stack(distributions: Sequence[AnyDistribution]) -> AnyDistribution:
