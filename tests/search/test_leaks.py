@@ -26,6 +26,13 @@ from hedged.search import SqliteStore
 SqliteStore(sys.argv[1]).remove(sys.argv[2:])
 os.kill(os.getpid(), 9)
 """
+DIE_WHILE_FORGETTING = """
+import os, sys
+import hedged._files
+from hedged.search import SqliteStore
+hedged._files._force_to_disk = lambda path: os.kill(os.getpid(), 9)
+SqliteStore(sys.argv[1]).remove(sys.argv[2:])
+"""
 
 
 def many(kind: str, count: int, dim: int, seed: int = 0) -> Rows:
@@ -112,12 +119,14 @@ def test_what_a_reader_holds_goes_when_it_is_done(tmp_path: Path) -> None:
     assert left_of(tmp_path, given, list(range(10))) == []
 
 
-def test_what_a_killed_process_removed_goes_with_the_next(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [DIE_AFTER_REMOVING, DIE_WHILE_FORGETTING], ids=["removed", "index half emptied"])
+def test_what_a_killed_process_removed_goes_with_the_next(tmp_path: Path, how: str) -> None:
     path, given = tmp_path / "a.db", many("gaussian", 50, 4)
     with SqliteStore.create(path, header_of("gaussian")) as store:
         store.add(given)
+        FaissIndex(store).save()
     killed = subprocess.run(
-        [sys.executable, "-c", DIE_AFTER_REMOVING, str(path), *given.ids[:10]],
+        [sys.executable, "-c", how, str(path), *given.ids[:10]],
         check=False,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
     )
@@ -126,6 +135,7 @@ def test_what_a_killed_process_removed_goes_with_the_next(tmp_path: Path) -> Non
         assert store.count() == 40
         assert store.remove(["nobody"]) == 0
     assert left_of(tmp_path, given, list(range(10))) == []
+    assert not list(tmp_path.glob(".*.part"))
 
 
 def test_a_store_that_cannot_be_scrubbed_now_says_so(

@@ -156,7 +156,7 @@ class SqliteStore(SqlStore, scheme=""):
 
     def _scrub(self) -> None:
         try:
-            if self._all("SELECT 1 FROM sqlite_schema WHERE name = ?", TRACES):
+            if self._has_traces():
                 scrub(self._connection)
         except sqlite3.Error as error:
             logger.warning(
@@ -255,8 +255,12 @@ class SqliteStore(SqlStore, scheme=""):
             yield change, outdated
             if outdated:
                 self._all(f"CREATE TABLE IF NOT EXISTS {TRACES} (key)")
-        if outdated:
+        if self._has_traces():  # of these rows, or of some whose removal was cut short
             forget_rows(self)
+
+    def _has_traces(self) -> bool:
+        """Whether something may be left of removed rows."""
+        return bool(self._all("SELECT 1 FROM sqlite_schema WHERE name = ?", TRACES))
 
     def state(self) -> State:
         """The last write."""
