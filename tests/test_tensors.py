@@ -82,3 +82,16 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
         path.write_bytes(change)
         with pytest.raises(RunError, match="damaged or truncated"):
             read_checkpoint(path)
+
+
+def test_the_same_content_gives_the_same_bytes(tmp_path: Path) -> None:
+    words = {f"word {k}": 'with ünusual "letters"\\ \n' for k in range(8)}
+    tensors = {"b": torch.arange(3.0), "a": torch.zeros(2, 2, dtype=torch.int64)}
+    contents = set()
+    for k in range(4):
+        save_tensors(tmp_path / f"{k}", tensors, dict(reversed(words.items())) if k % 2 else words)
+        contents.add((tmp_path / f"{k}").read_bytes())
+    assert len(contents) == 1
+    found = load_tensors(tmp_path / "0")
+    assert found.metadata == words
+    assert all(torch.equal(found.tensors[name], tensors[name]) for name in tensors)

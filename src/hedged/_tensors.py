@@ -36,9 +36,18 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[st
     """
     whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     words = dict(metadata or {})
-    content = save(whole, {**words, CHECKSUM: _checksum(whole, words)})
+    content = _in_order(save(whole, {**words, CHECKSUM: _checksum(whole, words)}))
     # Written by Python: a full disk is then an OSError as anywhere else.
     write_atomically(path, lambda part: part.write_bytes(content))
+
+
+def _in_order(content: bytes) -> bytes:
+    """The same file with its words in order, which safetensors does not keep: the same content, the same bytes."""
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    ordered = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode().ljust(size)
+    return content[:8] + ordered + content[8 + size :] if len(ordered) == size else content
 
 
 def load_tensors(path: Path) -> Saved:

@@ -35,7 +35,7 @@ def test_ctrl_c_elsewhere(hedged: Hedged, run: Path, images: list[Path], monkeyp
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Embedder, "embed", interrupted)
+    monkeypatch.setattr(Embedder, "_embed_batch", interrupted)
     before = snapshot(run)
     check_refused(hedged("match", run, *images[:2]), "interrupted")
     check_refused(hedged("embed", run, *images, "--out", run / "out.npz"), "interrupted")
@@ -51,5 +51,5 @@ def test_too_little_memory(
     def fail(*arguments: object) -> None:
         raise error
 
-    monkeypatch.setattr(Embedder, "embed", fail)
+    monkeypatch.setattr(Embedder, "_embed_batch", fail)
     check_refused(hedged("match", run, *images[:2]), "not enough memory", "fewer inputs at a time")

@@ -86,7 +86,7 @@ def verbs(page: Path) -> list[str]:
     """The commands on a page from `hedged retrofit` on, one block of them, without remarks."""
     blocks = re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     (block,) = (block for block in blocks if "hedged retrofit" in block and "hedged identify" in block)
-    return [line.partition("#")[0].strip() for line in block.splitlines()]
+    return [command for line in block.splitlines() if (command := line.partition("#")[0].strip())]
 
 
 def test_the_verbs_of_the_documentation_run(hedged: Hedged, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

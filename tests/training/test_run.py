@@ -39,7 +39,8 @@ def test_the_state_of_a_folder(run: Run, tmp_path: Path) -> None:
 
 def test_all_that_training_leaves_has_a_name(run: Run, config: Config) -> None:
     files = {run.config_file, run.log_file, run.checkpoint_file, run.model_file}
-    assert files | {run.folder / "model.safetensors"} == set(run.folder.iterdir())
+    weights = {run.folder / "model.safetensors", run.folder / "novelty.safetensors"}
+    assert files | weights == set(run.folder.iterdir())
     found, embedder = run.trained()
     assert (found, run.digest, embedder.notes["steps"]) == (config, config.digest(), 10)
 

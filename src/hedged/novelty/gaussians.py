@@ -114,7 +114,8 @@ class IdentityGaussians:
             w + max(float(np.trace(within) - np.trace(on_axes)), 0.0) / rest,
             t + float(variance[axes.shape[1] :].sum()) / rest,
         )
-        whiten = np.linalg.cholesky(np.linalg.inv(on_axes + w * np.eye(len(on_axes))))
+        inner, turn = np.linalg.eigh(on_axes)
+        whiten = turn / np.sqrt(np.maximum(inner, 0.0) + w)
         kept = means[kept_identities(len(means))]
         found = (centre, axes, whiten, (kept - centre) @ axes @ whiten, variance[: axes.shape[1]] + t, outside)
         return cls(*(torch.from_numpy(np.array(part, np.float32, order="C")) for part in found))

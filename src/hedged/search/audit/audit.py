@@ -36,7 +36,8 @@ def audit_gallery(
         calibrated: From the model's log-odds of a match to calibrated ones, such as `decider.calibrator.log_odds`.
 
     >>> from hedged import Evidence, Gaussian
-    >>> z = Gaussian(torch.tensor([[1.5], [1.6], [1.4], [-1.4], [-1.6], [-1.5], [1.5]]), torch.full((7, 1), 1e-2))
+    >>> side = torch.tensor([1.0, 1, 1, -1, -1, -1, 1])
+    >>> z = Gaussian(side[:, None].expand(7, 8), torch.full((7, 8), 0.1))
     >>> owner = torch.tensor([0, 0, 0, 1, 1, 1, 1])
     >>> found = audit_gallery(Identities(["ann", "bob"], z, owner, Evidence()), list("abcdefg"))
     >>> [(one.id, one.label, one.likelier) for one in found.mislabelled]
