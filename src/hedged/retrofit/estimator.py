@@ -45,7 +45,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         axes: principal axes of the vectors that are kept.
         ridge: how much W, the variance within identities, is evened out before directions are found, or "auto".
         branches: kinds of branches to blend, such as "unit+learnt+wide", or "auto"; `report_.settings` says which were
-            chosen. Given, nothing is compared, and a fit takes less than half of the time.
+            chosen. Given, nothing is compared, and a fit takes about half of the time.
         strangers: whether some training vectors stay with the head to tell how rare an input is, or "auto".
         steps: batches that the quality network learns from.
         noise: on what it sees, in training.
