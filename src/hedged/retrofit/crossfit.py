@@ -48,7 +48,7 @@ class Fold(NamedTuple):
     found: Directions
     wide: Directions
     views: Views
-    poor: Views | None
+    poor: Views
     y: Ints
 
 
@@ -64,7 +64,7 @@ class Training:
         decay: weight decay.
         identities: of a batch.
         each: vectors of each of them.
-        poor_share: share of poorer vectors in a batch, if there are any.
+        poor_share: share of poorer vectors in a batch.
     """
 
     steps: int = 300
@@ -103,7 +103,7 @@ def train_quality(branch: Branch, folds: list[Fold], how: Training, seed: int) -
         setattr(branch, name, kept[name])
 
 
-def train_projection(branch: Branch, views: Views, poor: Views | None, y: Ints, how: Training, seed: int) -> None:
+def train_projection(branch: Branch, views: Views, poor: Views, y: Ints, how: Training, seed: int) -> None:
     """Train all of a branch, its directions too, in place, on vectors with noise.
 
     There are far more numbers to learn than in the quality network, so it takes many identities; the noise keeps it
@@ -112,7 +112,7 @@ def train_projection(branch: Branch, views: Views, poor: Views | None, y: Ints, 
     Args:
         branch: where it starts.
         views: what the front made of the vectors.
-        poor: the same of poorer vectors, row by row, or None.
+        poor: the same of poorer vectors, row by row.
         y: identities of the rows, (n,).
         how: see `Training`; the noise is on all that the branch sees.
         seed: of batches and noise.
@@ -128,9 +128,8 @@ def train_projection(branch: Branch, views: Views, poor: Views | None, y: Ints, 
     for _ in range(how.steps):
         rows, labels = batches.draw()
         u, signs = views.u[rows, :axes], views.signs[rows]
-        if poor is not None:
-            is_poor = torch.rand(len(rows), 1, generator=noise) < how.poor_share
-            u, signs = torch.where(is_poor, poor.u[rows, :axes], u), torch.where(is_poor, poor.signs[rows], signs)
+        is_poor = torch.rand(len(rows), 1, generator=noise) < how.poor_share
+        u, signs = torch.where(is_poor, poor.u[rows, :axes], u), torch.where(is_poor, poor.signs[rows], signs)
         u = u + how.noise * torch.randn(u.shape, generator=noise)
         z = branch.of_projection((u - branch.centre) @ directions, u[:, : branch.seen], signs)
         _step(log_odds + log_factors(z, z, branch.groups), labels, weights, optimiser, schedule)
@@ -145,9 +144,7 @@ class _Placed:
         self._found = fold.found.first(branch.dim)
         branch.start_from(self._found)
         self._projected = [
-            None
-            if views is None
-            else ((views.u - branch.centre) @ branch.weight, views.u[:, : branch.seen], views.signs)
+            ((views.u - branch.centre) @ branch.weight, views.u[:, : branch.seen], views.signs)
             for views in (fold.views, fold.poor)
         ]
         self._start = {n: getattr(branch, n) for n in ("weight", "centre", "log_evidence", "scale", "reach")}
@@ -161,9 +158,6 @@ class _Placed:
         """Projections of a few vectors of each of some identities, and their labels."""
         rows, labels = self._batches.draw()
         clean, poor = self._projected
-        assert clean is not None
-        if poor is None:
-            return tuple(part[rows] for part in clean), labels
         is_poor = torch.rand(len(rows), 1, generator=noise) < poor_share
         return tuple(torch.where(is_poor, p[rows], c[rows]) for p, c in zip(poor, clean, strict=True)), labels
 

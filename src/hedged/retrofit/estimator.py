@@ -22,7 +22,6 @@ from hedged.models.evidence.asides import ASIDE
 from hedged.novelty import Novelty
 from hedged.retrofit import checks, saved
 from hedged.retrofit.crossfit import Training
-from hedged.retrofit.degrade import poorer_vectors
 from hedged.retrofit.fitting import KINDS, LEAST_IDENTITIES, Fitted, Fitting, Plan
 from hedged.retrofit.folds import numbered
 from hedged.retrofit.select import Report
@@ -105,7 +104,6 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._check_settings()
         x, labels = checks.labelled(X, y)
         given = checks.poorer(poor, x)
-        worse = poorer_vectors(x, self.seed) if given is None else given
         plan = Plan(
             dim=None if self.dim == "auto" else int(self.dim),
             axes=self.axes,
@@ -116,7 +114,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             seed=self.seed,
         )
         identities = numbered(labels)
-        fitted = self._fitted(x, worse, identities, plan)
+        fitted = self._fitted(x, given, identities, plan)
         rarity, clarity = (ASIDE * (part is not None) for part in (fitted.head.strangers, fitted.head.clarity))
         embedder = Embedder(Vectors(x.shape[1]), fitted.head, Evidence(*fitted.line, *fitted.doubt, rarity, clarity))
         embedder.novelty_model = novelty_of(x, given, identities, self.seed)
@@ -243,7 +241,9 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if not is_right:
                 raise ConfigError(f"Retrofit takes {expected} as {name}, got {name}={value!r}")
 
-    def _fitted(self, x: NDArray[np.float32], poor: NDArray[np.float32], y: NDArray[np.intp], plan: Plan) -> Fitted:
+    def _fitted(
+        self, x: NDArray[np.float32], poor: NDArray[np.float32] | None, y: NDArray[np.intp], plan: Plan
+    ) -> Fitted:
         threads = torch.get_num_threads()
         if not self.verbose:
             return Fitting(x, poor, y, plan, lambda words: None).result()

@@ -11,6 +11,7 @@
    has to be ahead of the cosine by a margin, and with very few the cosine is taken.
 5. If it pays on the held-out pairs, strangers tell how rare an input is.
 6. What was taken is fitted to all identities, and its log-odds are calibrated on the held-out pairs.
+7. Beyond the vectors that taught, evidence fades: what was learnt need not hold there.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from hedged.retrofit.blend import blended, fit_blend
 from hedged.retrofit.calibrate import Line, fit_line
 from hedged.retrofit.crossfit import Fold, Training, Views, one_thread, train_projection, train_quality
 from hedged.retrofit.decline import decline
+from hedged.retrofit.degrade import poorer_vectors
 from hedged.retrofit.doubt import fit_doubt
 from hedged.retrofit.folds import identity_folds
 from hedged.retrofit.select import Measured, Pairs, held_out_pairs, measure
@@ -69,6 +71,8 @@ RIDGES = (0.3, 1.0, 3.0, 10.0)
 LDA_DIMS = (20, 50, 100)
 MOST_STRANGERS = 1024
 MOST_KNOWN = 2048  # vectors that say how near an input is to others
+FARTHEST_TAUGHT = 0.05  # share of real vectors that are farther from others than what counts as known
+LEAST_SPREAD = 1e-3  # of nearness, a cosine
 MARGIN = 0.5  # over the number of identities: what a way has to be ahead of the cosine by
 
 
@@ -134,7 +138,7 @@ class Fitting:
 
     Args:
         x: vectors, (n, F).
-        poor: poorer views of the same rows, or None.
+        poor: poorer views of the same rows; None: they are made of x.
         y: identities, (n,), numbered from 0 without gaps.
         plan: what to fit.
         tell: called with words when a step begins.
@@ -142,13 +146,12 @@ class Fitting:
 
     def __init__(self, x: Floats, poor: Floats | None, y: Ints, plan: Plan, tell: Callable[[str], None]) -> None:
         self._plan, self._y, self._tell = plan, y, tell
-        self._x, self._poor = x, poor
-        both = x if poor is None else np.concatenate([x, poor])
+        self._x, self._poor = x, poorer_vectors(x, plan.seed) if poor is None else poor
         tell("principal axes")
-        self._front = Front.fitted(both, plan.axes, unit=True)
+        self._front = Front.fitted(np.concatenate([x, self._poor]), plan.axes, unit=True)
         with torch.no_grad():
-            self._views = Views(*self._front(torch.from_numpy(x)))
-            self._poor_views = None if poor is None else Views(*self._front(torch.from_numpy(poor)))
+            self._views, self._poor_views = (Views(*self._front(torch.from_numpy(v))) for v in (x, self._poor))
+        self._real_views = [self._views] if poor is None else [self._views, self._poor_views]
         folds = list(identity_folds(y, FOLDS, plan.seed))
         self._learn_signs(folds)
         self._identities = int(y.max()) + 1
@@ -199,6 +202,8 @@ class Fitting:
             "branches": "+".join(_kinds(chosen.way)) if chosen.way.startswith(EVIDENCE) else "auto",
             "strangers": best.is_heard,
         }
+        if front is self._front:
+            self._bound_what_is_known()
         doubt, clarity = fit_doubt(best.pairs, best.line)
         return Fitted(
             way=best.measured.way,
@@ -212,7 +217,7 @@ class Fitting:
     @torch.no_grad()
     def _learn_signs(self, folds: list[NDArray[np.bool_]]) -> None:
         """What worse inputs look like, and vectors to be near to: those of a fold are judged by the other folds."""
-        views, front = [v for v in (self._views, self._poor_views) if v is not None], self._front
+        views, front = [self._views, self._poor_views], self._front
         for held in (held for held in folds if not held.all()):
             e, known = self._signs_of(~held)
             for view in views:
@@ -223,18 +228,22 @@ class Fitting:
         for view in views:
             view.signs[:, 2] -= front.usual
 
+    def _bound_what_is_known(self) -> None:
+        """Past the farthest twentieth of the real vectors, seen from other identities, evidence fades."""
+        near = torch.cat([view.signs[:, 2] for view in self._real_views])
+        self._front.least = near.quantile(FARTHEST_TAUGHT)
+        self._front.spread = near.std().clamp(min=LEAST_SPREAD)
+
     def _signs_of(self, among: NDArray[np.bool_]) -> tuple[torch.Tensor, torch.Tensor]:
         """The direction in which these rows get worse, and some of their vectors."""
         known = self._views.u[torch.from_numpy(drawn_in_turn(self._y, among, self._plan.seed)[:MOST_KNOWN])]
-        if self._poor_views is None:
-            return self._front.decline, known
         e = decline(*(view.u[torch.from_numpy(among)].numpy() for view in (self._views, self._poor_views)))
         return torch.tensor(e).float(), known
 
     def _directions(
         self, rows: NDArray[np.bool_], ridge: float, axes: int | None = None, unseen: float = 0.0
     ) -> Directions:
-        parts = [self._views] if self._poor_views is None else [self._views, self._poor_views]
+        parts = [self._views, self._poor_views]
         u = np.concatenate([part.u.numpy()[rows, :axes] for part in parts]).astype(np.float64)
         y = np.concatenate([self._y[rows]] * len(parts))
         return directions(u, np.unique(y, return_inverse=True)[1].reshape(-1), ridge, unseen)
@@ -243,7 +252,7 @@ class Fitting:
         made = []
         for held in (held for held in self._held if _has_pairs(self._y[~held])):
             rows = np.flatnonzero(held)
-            poor = None if self._poor_views is None else self._poor_views.take(rows)
+            poor = self._poor_views.take(rows)
             wide = self._directions(~held, ridge, unseen=UNSEEN)
             made.append(Fold(self._directions(~held, ridge), wide, self._views.take(rows), poor, self._y[rows]))
         return made
@@ -277,8 +286,7 @@ class Fitting:
         for k, (fold, made) in enumerate(zip(folds, branches, strict=True)):
             strangers = self._strangers(made, k, sharpness) if sharpness else None
             head = EvidenceHead(self._front, made, strangers)
-            views = [fold.views] if fold.poor is None else [fold.views, fold.poor]
-            seen = [(head.of_front(*view), view.signs) for view in views]
+            seen = [(head.of_front(*view), view.signs) for view in (fold.views, fold.poor)]
             parts.append(held_out_pairs(seen, fold.y, ASIDE if strangers else 0.0))
         return Pairs.together(parts)
 
@@ -288,7 +296,7 @@ class Fitting:
         known = np.ones(len(self._y), dtype=bool)
         if held is not None:
             known = np.any([self._held[k] for k in self._half_without(held)], axis=0)
-        views = [self._views] if self._poor_views is None else [self._views, self._poor_views]
+        views = [self._views, self._poor_views]
         rows = drawn_in_turn(self._y, known, self._plan.seed)
         each = min(MOST_STRANGERS // len(views), len(rows))
         parts = [view.take(np.roll(rows, -each * k)[:each]) for k, view in enumerate(views)]
@@ -313,7 +321,7 @@ class Fitting:
         head = EvidenceHead(*simple.cosine(self._x.shape[1]))
         parts = []
         for held in self._held:
-            views = [self._x[held]] if self._poor is None else [self._x[held], self._poor[held]]
+            views = [self._x[held], self._poor[held]]
             silent = torch.zeros(len(views[0]), SIGNS)
             parts.append(held_out_pairs([(head(torch.from_numpy(view)), silent) for view in views], self._y[held]))
         yield "cosine", Pairs.together(parts)
@@ -353,8 +361,7 @@ class Fitting:
             torch.manual_seed(plan.seed)
             if kind == "learnt":
                 branch = self._learnt_start(rows)
-                poor = None if self._poor_views is None else self._poor_views.take(np.flatnonzero(rows))
-                views = self._views.take(np.flatnonzero(rows))
+                views, poor = (v.take(np.flatnonzero(rows)) for v in (self._views, self._poor_views))
                 how = replace(plan.training, steps=plan.training.steps * LEARNT_STEPS // 100)
                 train_projection(branch, views, poor, self._y[rows], how, plan.seed)
             else:

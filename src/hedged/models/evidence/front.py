@@ -17,6 +17,7 @@ Floats = NDArray[np.floating[Any]]
 SIGNS = 3  # of quality
 NEIGHBOURS = 5  # that say how near a vector is to others
 AT_ONCE = 4096  # vectors compared with those known at a time
+NEVER_NEAR = -2.0  # nearer than this, beside the usual, is every vector
 LEAST_SCALE = 1e-6  # of a feature, relative to the largest: one that hardly varies is left as it is
 
 
@@ -27,7 +28,7 @@ class Front(nn.Module):
     The length of a vector, log ‖s‖/√F, tells of its quality more than of whom it shows, so it is set apart. So does
     eᵀu, by the direction e in which vectors move when inputs get worse (`hedged.retrofit.decline`; 0 where nothing is
     known of it), and so does the mean cosine of u with the five nearest of some known vectors: an input like no other
-    is seldom understood.
+    is seldom understood. One that is farther from all of them than those that taught is strange.
 
     Args:
         features: F, the width of the vectors.
@@ -43,6 +44,8 @@ class Front(nn.Module):
     decline: Tensor
     known: Tensor
     usual: Tensor
+    least: Tensor
+    spread: Tensor
 
     def __init__(self, features: int, axes: int, unit: bool, known: int = 0) -> None:
         super().__init__()
@@ -54,6 +57,8 @@ class Front(nn.Module):
         self.register_buffer("decline", torch.zeros(axes))
         self.register_buffer("known", torch.zeros(known, axes))
         self.register_buffer("usual", torch.zeros(()))
+        self.register_buffer("least", torch.tensor(NEVER_NEAR))
+        self.register_buffer("spread", torch.ones(()))
 
     @classmethod
     def fitted(cls, x: Floats, axes: int, unit: bool) -> Self:
@@ -86,6 +91,14 @@ class Front(nn.Module):
         u = (alike - self.centre) @ self.basis
         near = nearness(u, self.known) - self.usual if len(self.known) else torch.zeros_like(length[:, 0])
         return u, torch.cat([length, (u @ self.decline)[:, None], near[:, None]], dim=1)
+
+    def strangeness(self, signs: Tensor) -> Tensor:
+        """How many deviations a vector is farther from all that is known than vectors were that taught, `(n,)`.
+
+        Args:
+            signs: of quality, (n, 3).
+        """
+        return ((self.least - signs[:, 2]) / self.spread).relu()
 
 
 def nearness(u: Tensor, known: Tensor) -> Tensor:

@@ -240,7 +240,8 @@ class Branch(nn.Module):
 class EvidenceHead(Head, kind="evidence"):
     """x ↦ N(μ, σ²): branches side by side, their dimensions one after the other, so that log Bayes factors add up.
 
-    A match model that tempers them by one over their number has their average: an ensemble in one embedding.
+    A match model that tempers them by one over their number has their average: an ensemble in one embedding. What was
+    learnt holds for inputs like those that taught. The evidence of a stranger one falls by e with each deviation.
 
     Args:
         front: what makes vectors alike, F numbers to P.
@@ -305,7 +306,7 @@ class EvidenceHead(Head, kind="evidence"):
             u: what the front makes of them, `(n, P)`.
             signs: of their quality, `(n, 3)`.
         """
-        z = side_by_side([branch(u, signs) for branch in self.branches])
+        z = faded(side_by_side([branch(u, signs) for branch in self.branches]), self.front.strangeness(signs))
         if self.strangers is not None:
             z = self.strangers(z, groups_of(list(self.branches)))  # type: ignore[arg-type]
         return z if self.clarity is None else beside(z, signs @ self.clarity)
@@ -318,6 +319,22 @@ def side_by_side(embedded: Sequence[Gaussian]) -> Gaussian:
         embedded: one or more.
     """
     return Gaussian._unchecked(*(torch.cat([z.tensors[i] for z in embedded], dim=-1) for i in range(2)))
+
+
+def faded(z: Gaussian, by: Tensor) -> Gaussian:
+    """Embeddings whose evidence λ = 1/σ² − 1 is e^by times less, what they observed being where it was.
+
+    Args:
+        z: embeddings of n inputs, no wider than N(0, I).
+        by: (n,), from 0 up.
+
+    >>> z = faded(Gaussian(torch.tensor([[0.5]]), torch.tensor([[0.5]])), torch.tensor([3.0]).log())
+    >>> z.mean, z.variance
+    (tensor([[0.2500]]), tensor([[0.7500]]))
+    """
+    left = (-by).exp()[:, None]
+    whole = z.variance + left * (1 - z.variance)
+    return Gaussian._unchecked(z.mean * left / whole, z.variance / whole)
 
 
 def groups_of(branches: Sequence[Branch]) -> list[slice]:
