@@ -100,6 +100,25 @@ def test_two_threads_are_two_holders_and_one_may_ask_twice(tmp_path: Path) -> No
     assert names(tmp_path) == set()
 
 
+def test_one_who_waits_has_it_when_the_other_lets_go(tmp_path: Path) -> None:
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with owning(tmp_path / "lock", refusal):
+            held.set()
+            done.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(10)
+    with pytest.raises(RunError, match="taken by process"), owning(tmp_path / "lock", refusal, wait=0.1):
+        pass
+    threading.Timer(0.2, done.set).start()
+    with owning(tmp_path / "lock", refusal, wait=10):
+        thread.join()
+    assert names(tmp_path) == set()
+
+
 def test_a_lock_does_not_live_on_in_a_forked_process(tmp_path: Path) -> None:
     code = (
         "import os, sys, time; from pathlib import Path; from hedged._locks import owning\n"

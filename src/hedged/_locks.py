@@ -32,7 +32,7 @@ _owned: dict[str, tuple[int, int]] = {}  # lock files that this process holds: t
 
 
 @contextmanager
-def owning(path: Path, refusal: Callable[[str], HedgedError]) -> Iterator[None]:
+def owning(path: Path, refusal: Callable[[str], HedgedError], wait: float = 0.0) -> Iterator[None]:
     """Hold a lock file; the thread that holds it may do so again.
 
     Where the file system has no locks, a warning says so and the work goes on.
@@ -40,12 +40,13 @@ def owning(path: Path, refusal: Callable[[str], HedgedError]) -> Iterator[None]:
     Args:
         path: The lock file, which is removed in the end.
         refusal: The error to raise if another holds it, given who that is, such as "process 7 on host a".
+        wait: Seconds that another has to let go of it.
     """
     name = os.path.abspath(path)
     if _owned.get(name, (None,))[0] == threading.get_ident():
         yield
         return
-    descriptor = _acquire(path, refusal)
+    descriptor = _acquire(path, refusal, time.monotonic() + wait)
     _owned[name] = threading.get_ident(), descriptor
     try:
         yield
@@ -86,7 +87,7 @@ def is_at(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _acquire(path: Path, refusal: Callable[[str], HedgedError]) -> int:
+def _acquire(path: Path, refusal: Callable[[str], HedgedError], until: float) -> int:
     """The descriptor of the lock file, locked and at its path."""
     while True:
         try:
@@ -102,6 +103,8 @@ def _acquire(path: Path, refusal: Callable[[str], HedgedError]) -> int:
         if not locked:
             holder = _holder(descriptor)
             os.close(descriptor)
+            if time.monotonic() < until:
+                continue  # to find out took a moment
             raise refusal(holder)
         if is_at(descriptor, path):  # else the last holder has just removed it
             with suppress(OSError):  # a full disk: the lock holds without it

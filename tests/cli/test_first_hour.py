@@ -256,5 +256,8 @@ def test_too_few_identities_to_calibrate_say_which_key_to_change(hedged: Hedged,
     assert hedged("retrofit", tmp_path / "v.npz", "--out", tmp_path / "head").code == 0
     refused = hedged("calibrate", tmp_path / "head")
     check_refused(
-        refused, "identities are too few to calibrate on, 10 are needed", "data.validation_share = ", "--pairs"
+        refused,
+        "identities are too few to calibrate on, 10 are needed",
+        "data.validation_share = 0.55 (0.1 now)",
+        "--pairs",
     )

@@ -43,7 +43,12 @@ def test_ctrl_c_elsewhere(hedged: Hedged, run: Path, images: list[Path], monkeyp
 
 
 @pytest.mark.parametrize(
-    "error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")]
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+        RuntimeError("can't start new thread"),  # which needs a stack
+    ],
 )
 def test_too_little_memory(
     hedged: Hedged, run: Path, images: list[Path], monkeypatch: pytest.MonkeyPatch, error: Exception

@@ -14,7 +14,8 @@ from data.photos.album import BROKEN, fill_album, portrait
 
 from hedged import Embedder
 from hedged.data.tables import read_parquet
-from hedged.training import build_data, load_config, train
+from hedged.decisions.pairs import LEAST_IDENTITIES
+from hedged.training import build_data, load_config, loop, train
 
 CONFIG = """
 [data]
@@ -61,6 +62,18 @@ def photo_run(album: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = load_config(folder / "c.toml")
     train(config, build_data(config).train, folder / "run")
     return folder / "run"
+
+
+def test_too_few_to_calibrate_on_are_told_before_the_training(hedged: Hedged, album: Path, tmp_path: Path) -> None:
+    assert loop.TO_CALIBRATE == LEAST_IDENTITIES
+    (tmp_path / "c.toml").write_text(CONFIG.format(path=album))
+    told = hedged("train", tmp_path / "c.toml", "--out", tmp_path / "few").err
+    assert "4 identities are kept for validation, too few for `hedged calibrate`, which needs 10" in told
+    assert "set data.validation_share = 0.85 (0.3 now) and train again" in told
+    assert told.index("too few") < told.index("training")
+    (tmp_path / "c.toml").write_text(CONFIG.format(path=album).replace("test_share = 0.4", "test_share = 0.1"))
+    enough = hedged("train", tmp_path / "c.toml", "--out", tmp_path / "enough", "--set", "data.validation_share=0.55")
+    assert (enough.code, "too few" in enough.err) == (0, False), enough.err
 
 
 def test_a_folder_of_1000_images_of_which_30_are_broken_in_every_way(hedged: Hedged, tmp_path: Path) -> None:

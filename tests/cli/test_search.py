@@ -46,7 +46,11 @@ def test_info(hedged: Hedged, store: Path, finished_run: Path) -> None:
     assert (told["model"], told["kind"], told["dim"]) == (Embedder.load(finished_run).fingerprint(), "gaussian", 2)
     curve = Embedder.load(finished_run).curve
     assert (told["match_model"], told["scale"], told["bias"]) == ("curve", curve.scale.item(), curve.bias.item())
-    assert "rows" in hedged("index", "info", store).out
+    assert told["checked"] is True
+    assert "checked: every row is whole" in hedged("index", "info", store, "--check").out
+    unchecked = hedged("index", "info", store).out
+    assert "rows" in unchecked
+    assert "checked" not in unchecked
 
 
 def test_info_imports_no_torch(store: Path) -> None:

@@ -17,7 +17,7 @@ from random import Random
 from faults.disk import Disk, Fault, Way, load_into_this_process
 
 WAYS = ((Way.ONCE, errno.EIO), (Way.FULL, errno.ENOSPC), (Way.KILL, errno.EIO))
-LIMITS = tuple(2**20 * megabytes for megabytes in (1, 4, 16, 64, 256))
+LIMITS = tuple(2**20 * megabytes for megabytes in (1, 2, 4, 8, 16, 32, 64, 128, 256))
 LINE = "{:<16}{:>7}{:>8}{:>9}{:>10}{:>8}{:>10}"
 
 

@@ -18,9 +18,11 @@ from conftest import TINY_RECIPE
 from PIL import Image
 
 from hedged.cli import main
+from hedged.errors import RunError
 from hedged.search import SqliteStore
 from hedged.training import Run, loop
 from hedged.training.checkpoint import Checkpoint, read_checkpoint, save_checkpoint
+from hedged.training.config import load_run_config
 
 Words = list[str]
 
@@ -168,6 +170,34 @@ class Resume(Verb):
 def _save_and_interrupt(path: Path, checkpoint: Checkpoint) -> None:
     save_checkpoint(path, checkpoint)
     raise KeyboardInterrupt
+
+
+@final
+class Retrofit(Verb):
+    """A head fitted over an older one, with `--force`."""
+
+    name = "retrofit"
+
+    def make_ready(self, folder: Path) -> None:
+        generator = np.random.default_rng(0)
+        labels = np.repeat(np.arange(PEOPLE), 4)
+        vectors = generator.normal(size=(PEOPLE, 6))[labels] + generator.normal(size=(len(labels), 6)) / 4
+        for name, some in (("old", vectors[:, :5]), ("new", vectors)):
+            np.savez(folder / f"{name}.npz", features=some.astype(np.float32), labels=labels)
+        assert hedged("retrofit", folder / "old.npz", "--out", folder / "run") == 0
+
+    def command(self, folder: Path) -> Words:
+        return ["retrofit", str(folder / "new.npz"), "--out", str(folder / "run"), "--force"]
+
+    def check_nothing_lost(self, before: Path, folder: Path) -> None:
+        try:
+            head = Run(folder / "run").embedder
+        except RunError:
+            return  # files of two heads are told from those of one
+        assert head.architecture.shape in ((5,), (6,))
+
+    def result(self, folder: Path) -> Any:
+        return Run(folder / "run").embedder.fingerprint(), load_run_config(folder / "run" / "config.toml")
 
 
 @final
@@ -431,5 +461,5 @@ def forked_worker(shelf: Any, need: Any) -> ForkedWorker:
 
 VERBS: dict[str, type[Verb]] = {
     verb.name: verb
-    for verb in (Train, Resume, Calibrate, IndexBuild, IndexAdd, IndexRemove, Embed, EmbedTable, PaperRun)
+    for verb in (Train, Resume, Retrofit, Calibrate, IndexBuild, IndexAdd, IndexRemove, Embed, EmbedTable, PaperRun)
 }

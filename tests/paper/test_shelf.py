@@ -21,7 +21,7 @@ from hedged.evaluation.reference import Measure
 from hedged.paper import workers
 from hedged.paper.shelf import Need, Shelf
 from hedged.paper.workers import fill, together
-from hedged.training import Config, Run
+from hedged.training import Config, Run, train
 
 NUMBER: dict[str, Any] = {"split": "number", "test_images": 400, "per_class": 20}
 
@@ -62,6 +62,28 @@ def test_a_model_is_trained_and_measured_once(tmp_path: Path) -> None:
         if (cell["metric"], cell["gallery"], cell["probe"], cell.get("vote"))
         == ("knn_accuracy", "clean", "clean", "majority")
     )
+
+
+def test_a_kill_after_the_training_leaves_what_is_known_of_it_and_no_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf, need = Shelf(tmp_path), Need(small(steps=3), ("seen",))
+    place = shelf.place(need.config)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("hedged.paper.shelf.train", _train_and_interrupt)
+        shelf.fill(need)
+    assert Run(place).state == "finished"
+    assert (place / "made.json").exists()
+    assert shelf.made(need.config)["seconds"] is None
+    (place / f".made.json.{'0' * 32}.part").write_text("{")
+    shelf.fill(need)
+    assert shelf.has(need)
+    assert not list(place.glob(".*"))
+
+
+def _train_and_interrupt(*arguments: Any) -> None:
+    train(*arguments)
+    raise KeyboardInterrupt
 
 
 def test_what_is_asked_for_twice_is_done_once_with_all_its_test_sets() -> None:

@@ -14,7 +14,7 @@ from hedged.cli._verbs import LazyVerbs
 from hedged.errors import HedgedError
 
 EXIT_CODE = 2
-NO_MEMORY = "can't allocate memory"  # what a RuntimeError of torch's says
+NO_MEMORY = ("can't allocate memory", "can't start new thread")  # what a RuntimeError of torch's or Python's says
 
 
 class Verbs(TyperGroup):
@@ -44,7 +44,7 @@ class Verbs(TyperGroup):
 
 
 def _is_of_memory(error: BaseException) -> bool:
-    return isinstance(error, MemoryError) or NO_MEMORY in str(error)
+    return isinstance(error, MemoryError) or any(words in str(error) for words in NO_MEMORY)
 
 
 def _words(error: BaseException) -> str:

@@ -247,10 +247,12 @@ def info(
             "match_model": header.match["kind"], **{key: header.match[key] for key in header.match if key != "kind"},
         }  # fmt: skip
     if json:
-        print_json(content | ({"to_move_it": move} if move else {}))
+        print_json(content | ({"checked": True} if check else {}) | ({"to_move_it": move} if move else {}))
         return
     rows = [(name, ", ".join(value) if isinstance(value, list) else _cell(value)) for name, value in content.items()]
     print_table(f"the store {content['store']}", ("", "value"), rows[1:])
+    if check:
+        print("\nchecked: every row is whole")
     if move:
         print(f"\nto move it: {printable(move)}")
 

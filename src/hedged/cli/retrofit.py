@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -140,6 +139,7 @@ def _kept(parts: Splits[Features]) -> dict[str, Features]:
 
 
 def _print(report: Report, kept: dict[str, int], out: Path) -> None:
+    from hedged.data.splits import enough_share
     from hedged.decisions.pairs import LEAST_IDENTITIES
 
     rows = [
@@ -158,7 +158,7 @@ def _print(report: Report, kept: dict[str, int], out: Path) -> None:
     verbs = {"test": "evaluate", "validation": "calibrate"}
     for name, count in kept.items():
         if name == "validation" and count < LEAST_IDENTITIES:
-            share = min(math.ceil(20 * LEAST_IDENTITIES / (report.identities + count)) / 20, 0.9)
+            share = enough_share(LEAST_IDENTITIES, report.identities + count)
             print(
                 f"{count:,} identities were kept from the fit, too few for `hedged calibrate`, which needs "
                 f"{LEAST_IDENTITIES}: to calibrate as well, fit again with --validation-share {share:g} --force"

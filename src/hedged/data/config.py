@@ -90,6 +90,15 @@ class DataSection(KindSection):
         """The settings that the split depends on, as an error message names them."""
         return f'data.source = "{self.source}"'
 
+    def more_validation(self, needed: int, identities: int) -> str:
+        """How to keep more identities for validation, as an error message says it.
+
+        Args:
+            needed: how many should be kept.
+            identities: how many there are to choose from, those that are trained on with those that are kept.
+        """
+        return f"keep more of them ({self.split_settings} now)"
+
     @property
     def summary(self) -> str:
         """The data in a word or two: "2 digits"."""

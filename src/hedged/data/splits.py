@@ -91,6 +91,30 @@ class IdentitySplitSection(DataSection):
         """Split and validation share, as an error message names them."""
         return f"data.split = {self.split!r} and data.validation_share = {self.validation_share:g}"
 
+    def more_validation(self, needed: int, identities: int) -> str:
+        """The key to change, and to what.
+
+        Args:
+            needed: how many should be kept.
+            identities: how many there are to choose from.
+        """
+        if self.split == "column":
+            return 'name more identities "validation" in the column `split`'
+        return f"set data.validation_share = {enough_share(needed, identities):g} ({self.validation_share:g} now)"
+
+
+def enough_share(needed: int, identities: int) -> float:
+    """The share, in steps of 0.05, of which so many of the identities are kept; at most 0.9.
+
+    Args:
+        needed: how many should be kept.
+        identities: how many there are.
+
+    >>> enough_share(10, 50)
+    0.2
+    """
+    return min(math.ceil(20 * needed / identities) / 20, 0.9)
+
 
 def part_of_each(identities: Sequence[str] | Names, column: Sequence[str] | Names | None, rule: SplitRule) -> Names:
     """The part of each input: "train", "validation" or "test", (n,).

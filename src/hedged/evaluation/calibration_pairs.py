@@ -117,21 +117,22 @@ def pairs_of_run(config: RunConfig, embedder: Embedder, condition: Condition = "
             name,
             data.inputs,
         )
-    _require_identities(config, name, data)
+    _require_identities(config, name, data, splits.train)
     z = _embedded(embedder, data, condition, seed=0)
     classes, owner = np.unique(data.labels.numpy(), return_inverse=True)
     inputs = Inputs(z, torch.from_numpy(owner), [data.name(label) for label in classes.tolist()])
-    words = f"{condition} {name} {data.inputs} of {data.source}"
+    words = f"drawn from {len(data):,} {condition} {name} {data.inputs} of {data.source}"
     return Source(_pairs_among(z, data, embedder, seed=0), words, inputs)
 
 
-def _require_identities(config: RunConfig, name: str, data: Dataset) -> None:
+def _require_identities(config: RunConfig, name: str, data: Dataset, train: Dataset) -> None:
     """Refuse too few identities before they are embedded, with the key of the config to change."""
     if data.n_classes < LEAST_IDENTITIES:
+        more = config.data.more_validation(LEAST_IDENTITIES, data.n_classes + train.n_classes)
         raise DataError(
-            f"{data.n_classes} {name} identities are too few to calibrate on, {LEAST_IDENTITIES} are needed: keep more "
-            f"of them ({config.data.split_settings} now) and train again, or fit again with `hedged retrofit "
-            "--validation-share SHARE --force`; or give pairs of others with --pairs"
+            f"{data.n_classes} {name} identities are too few to calibrate on, {LEAST_IDENTITIES} are needed: {more} and "
+            "train again (a retrofit: fit again, with --validation-share and --force); or give pairs of others with "
+            "--pairs"
         )
 
 

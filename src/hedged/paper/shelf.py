@@ -28,6 +28,7 @@ SAMPLED: Literal["sampled"] = "sampled"
 PETS: Literal["pets"] = "pets"
 MADE = "made.json"
 GIT_SECONDS = 30  # to wait for git
+ORPHAN_SECONDS = 10  # that a worker whose parent was killed has to end, which it does within one
 
 logger = logging.getLogger("hedged")
 
@@ -59,16 +60,21 @@ class Shelf:
     def fill(self, need: Need) -> None:
         """Train the model if it is not there, going on where an earlier attempt stopped, and measure it."""
         run = Run(self.place(need.config))
-        if (state := run.state) != "finished":
-            begun, commit = time.monotonic(), _commit()
-            resume = state == "unfinished"
-            train(need.config, _data(need.config).train, run.folder, resume)
-            made = {"seconds": None if resume else time.monotonic() - begun, "commit": commit}
-            write_json(run.folder / MADE, made)
-        for test in need.tests:
-            if not self._is_measured(need.config, test):
-                measured = {"version": VERSION, **self._measure(need.config, test)}
-                write_json(self._file(need.config, test), measured)
+        with run.owned(wait=ORPHAN_SECONDS):
+            self._train(need.config, run)
+            for test in need.tests:
+                if not self._is_measured(need.config, test):
+                    measured = {"version": VERSION, **self._measure(need.config, test)}
+                    write_json(self._file(need.config, test), measured)
+
+    def _train(self, config: Config, run: Run) -> None:
+        if (state := run.state) == "finished":
+            return
+        begun, resume, made = time.monotonic(), state == "unfinished", {"seconds": None, "commit": _commit()}
+        write_json(run.folder / MADE, made)  # before the model, which would be taken for all there is to do
+        train(config, _data(config).train, run.folder, resume)
+        if not resume:
+            write_json(run.folder / MADE, made | {"seconds": time.monotonic() - begun})
 
     def _is_measured(self, config: Config, what: Measured) -> bool:
         """Whether it was measured, by code that measures as this does."""

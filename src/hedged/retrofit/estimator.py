@@ -244,7 +244,6 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _fitted(
         self, x: NDArray[np.float32], poor: NDArray[np.float32] | None, y: NDArray[np.intp], plan: Plan
     ) -> Fitted:
-        threads = torch.get_num_threads()
         if not self.verbose:
             return Fitting(x, poor, y, plan, lambda words: None).result()
         done = 0
@@ -256,7 +255,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 done += 1
 
             result = Fitting(x, poor, y, plan, tell).result()
-            update(STEPS_TOLD, f"{result.way} on {threads} threads")
+            update(STEPS_TOLD, result.way)
         return result
 
     def _report(self, fitted: Fitted, y: NDArray[np.intp], is_given: bool, seconds: float) -> Report:

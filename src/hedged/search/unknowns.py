@@ -73,16 +73,8 @@ def run_trials(images: Distribution, owner: torch.Tensor, fusion: Fusion, model:
         return Trials(np.empty(0), np.empty(0))
     number = int(min(MAX_TRIALS, len(several), max(MAX_PAIRS / (2 * len(images)), MIN_TRIALS)))
     chosen = several[torch.linspace(0, len(several) - 1, number).round().long()]
-    known: list[float] = []
-    unknown: list[float] = []
-    for i in chosen.tolist():
-        probe, mine = images[i : i + 1], int(owner[i])
-        others = torch.arange(len(images)) != i
-        strangers = owner != mine
-        shifted = owner - (owner > mine).long()  # identities are counted without gaps
-        for scores, kept, whose in ((known, others, owner), (unknown, strangers, shifted)):
-            scores.append(fusion.logits(probe, images[kept], whose[kept], model).max().item())
-    return Trials(np.array(known), np.array(unknown))
+    known, strangers = fusion.held_out(images, owner, chosen, model)
+    return Trials(known.amax(dim=1).numpy(), strangers.amax(dim=1).numpy())
 
 
 def fit(trials: Trials) -> Openness:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import signal
 import threading
@@ -27,6 +28,10 @@ from hedged.training.novelty import fit_novelty
 from hedged.training.run import Run
 from hedged.training.warm_start import as_if_half_match, by_evidence
 
+TO_CALIBRATE = 10  # identities, as `hedged.decisions` has it, which is not imported here
+
+logger = logging.getLogger("hedged")
+
 
 def train(
     config: Config, data: Dataset | None, run: str | Path, resume: bool = False, backbone: nn.Module | None = None
@@ -48,7 +53,7 @@ def train(
     opened = Run(run)
     with opened.training(config, resume) as checkpoint:
         if data is None:
-            data = build_data(config).train
+            data = _opened(config)
         trainer = Trainer(config, build_parts(config, data, backbone))
         if checkpoint:
             try:
@@ -62,6 +67,22 @@ def train(
         embedder.notes = {"steps": trainer.step, "digest": config.digest(), "data": data.source}
         embedder.save(run)
     return embedder
+
+
+def _opened(config: Config) -> Dataset:
+    """What is trained on; if too few identities are kept to calibrate with, it is said before the work."""
+    splits = build_data(config)
+    kept = splits.validation
+    if kept is not None and kept.n_classes < TO_CALIBRATE:
+        more = config.data.more_validation(TO_CALIBRATE, kept.n_classes + splits.train.n_classes)
+        logger.warning(
+            "%d identities are kept for validation, too few for `hedged calibrate`, which needs %d: to calibrate as well, "
+            "stop, %s and train again",
+            kept.n_classes,
+            TO_CALIBRATE,
+            more,
+        )
+    return splits.train
 
 
 class Trainer:

@@ -173,12 +173,16 @@ class Run:
             yield self.prepare(config, resume)
 
     @contextmanager
-    def owned(self) -> Iterator[None]:
-        """The folder, which is made if it is not there, as this process's alone; refused while it is another's."""
+    def owned(self, wait: float = 0.0) -> Iterator[None]:
+        """The folder, which is made if it is not there, as this process's alone; refused while it is another's.
+
+        Args:
+            wait: Seconds that another has to let go of it.
+        """
         is_new = not self.folder.exists()
         make_folder(self.folder)
         try:
-            with owning(self.lock_file, self._is_taken):
+            with owning(self.lock_file, self._is_taken, wait):
                 remove_parts(self.folder)
                 yield
         finally:
