@@ -130,9 +130,9 @@ def _require_identities(config: RunConfig, name: str, data: Dataset, train: Data
     if data.n_classes < LEAST_IDENTITIES:
         more = config.data.more_validation(LEAST_IDENTITIES, data.n_classes + train.n_classes)
         raise DataError(
-            f"{data.n_classes} {name} identities are too few to calibrate on, {LEAST_IDENTITIES} are needed: {more} and "
-            "train again (a retrofit: fit again, with --validation-share and --force); or give pairs of others with "
-            "--pairs"
+            f"{data.n_classes} {name} identities are too few to calibrate on, {LEAST_IDENTITIES} are needed: {more} "
+            "and train again (a retrofit: fit again, with --validation-share and --force); or give pairs of others "
+            "with --pairs"
         )
 
 

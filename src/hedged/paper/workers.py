@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from hedged._files import make_folder, write_json
+from hedged._files import make_folder, remove_parts, write_json
 from hedged._progress import progress
 from hedged.errors import HedgedError, RunError
 from hedged.paper.shelf import Need, Shelf
@@ -37,7 +37,11 @@ def fill(shelf: Shelf, needs: Iterable[Need], jobs: int) -> None:
 
     A model that fails does not stop the others; which did, and why, is raised at the end.
     """
-    models = [need for need in together(needs) if not shelf.has(need)]
+    needed = together(needs)
+    for place in (shelf.place(need.config) for need in needed):
+        if place.is_dir():
+            remove_parts(place)
+    models = [need for need in needed if not shelf.has(need)]
     if not models:
         return
     make_folder(shelf.folder)

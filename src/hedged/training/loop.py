@@ -76,8 +76,8 @@ def _opened(config: Config) -> Dataset:
     if kept is not None and kept.n_classes < TO_CALIBRATE:
         more = config.data.more_validation(TO_CALIBRATE, kept.n_classes + splits.train.n_classes)
         logger.warning(
-            "%d identities are kept for validation, too few for `hedged calibrate`, which needs %d: to calibrate as well, "
-            "stop, %s and train again",
+            "%d identities are kept for validation, too few for `hedged calibrate`, which needs %d: to calibrate as "
+            "well, stop, %s and train again",
             kept.n_classes,
             TO_CALIBRATE,
             more,
