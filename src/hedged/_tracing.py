@@ -1,4 +1,8 @@
-"""What `torch.compile` runs as it is: loops that numba has compiled already, which tracing would only get lost in."""
+"""What is traced and what is not.
+
+`torch.compile` runs as they are the loops that numba has compiled already: tracing would only get lost in them. An
+export traces everything, and has no values to look at.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,12 @@ import torch
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+def is_exporting() -> bool:
+    """Whether a model is being exported: shapes are known, but neither values nor how many inputs there will be."""
+    asked: Callable[[], bool] = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
+    return asked()
 
 
 def untraced(function: Callable[P, R]) -> Callable[P, R]:

@@ -17,7 +17,7 @@ from cli.commands import Hedged, check_refused, snapshot
 from PIL import Image
 
 from hedged import Embedder
-from hedged.data import decode
+from hedged import _decode as decode
 from hedged.search import Rows, open_store
 from hedged.search.engines._checks import header_checksum
 from hedged.search.engines._faiss import file_of

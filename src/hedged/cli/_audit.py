@@ -221,7 +221,7 @@ def _but(ids: list[str], left_out: list[str]) -> list[str]:
 
 def _pictures() -> Callable[[str, str], Shown]:
     """What shows an item: its picture, if its id is the path of an image that can be read."""
-    from hedged.data.decode import read_middle
+    from hedged._decode import read_middle
     from hedged.evaluation.report.findings import Shown
     from hedged.evaluation.report.section import picture
 

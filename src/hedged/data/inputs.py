@@ -15,8 +15,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from hedged._decode import Pixels, file_bytes, middle, opened, read_middle, size_of, upright
 from hedged._parallel import cores
-from hedged.data.decode import Pixels, file_bytes, middle, opened, read_middle, size_of, upright
 from hedged.data.features.files import is_feature_file, read_features
 from hedged.errors import DataError, ShapeError, ValueRangeError
 

@@ -84,6 +84,15 @@ class Decider:
         """
         return Answer(self.policy.verdict(score), float(self.probability(score)))
 
+    def describe(self) -> dict[str, Any]:
+        """What decides about pairs, as plain data: the calibrator, the base rate and both thresholds."""
+        return {
+            "calibrator": self.calibrator.describe(),
+            "base_rate": self.base_rate,
+            "reject_below": _finite(self.policy.reject_below),
+            "accept_from": _finite(self.policy.accept_from),
+        }
+
     def save(self, folder: str | Path, report: dict[str, Any] | None = None) -> Path:
         """Write `calibration.json` into a folder.
 
@@ -94,10 +103,7 @@ class Decider:
         content = {
             "format": FORMAT,
             "model": self.fingerprint,
-            "calibrator": self.calibrator.describe(),
-            "base_rate": self.base_rate,
-            "reject_below": _finite(self.policy.reject_below),
-            "accept_from": _finite(self.policy.accept_from),
+            **self.describe(),
             "gallery": self.gallery.describe() if self.gallery else None,
             "reference": self.reference,
             "report": report or {},

@@ -12,11 +12,13 @@ from torch.nn.functional import logsigmoid
 
 from hedged.distributions import Distribution, Gaussian, Point
 from hedged.errors import ValueRangeError
+from hedged.match._closed_form.expansion import closed_form_error, terms_at
 from hedged.match._numbers import distance, probability
 from hedged.match._pairs import Matches
 from hedged.match._products import turned_product
 from hedged.match.estimators import ClosedForm, Estimator
 from hedged.match.model import MatchModel
+from hedged.match.portable import PortableCurve
 
 CLOSED_FORM = ClosedForm()
 
@@ -139,6 +141,20 @@ class MatchCurve(MatchModel, kind="curve"):
 
     def settings(self) -> dict[str, float]:
         return {"scale": self.scale.item(), "bias": self.bias.item()}
+
+    def portable(self) -> PortableCurve:
+        """The curve in closed form, whatever its own estimator is."""
+        bias = self.bias.item()
+        terms = terms_at(bias)
+        return PortableCurve(
+            {
+                **self.describe(),
+                "widths": terms.widths.tolist(),
+                "weights": terms.weights.tolist(),
+                "chord_end": self.chord_end(),
+                "error_bound": closed_form_error(bias, torch.float32),
+            }
+        )
 
     def with_estimator(self, estimator: Estimator) -> MatchCurve:
         """The same curve, with the same parameters, integrated in another way.

@@ -15,10 +15,12 @@ from torch import Tensor, nn
 
 from hedged.distributions import Distribution, Gaussian, Mixture, Point
 from hedged.errors import ShapeError, ValueRangeError
+from hedged.match._evidence.formula import give_way, log_factor
 from hedged.match._evidence.matrix import are_few, log_factors, logit_matrix, shared_groups
 from hedged.match._evidence.turned import turned_log_factor, widest
 from hedged.match._products import turned_product
 from hedged.match.model import MatchModel
+from hedged.match.portable import PortableEvidence
 
 WIDEST = 1 + 1e-5  # a variance that is 1 but for rounding
 BLOCK = 2**20  # numbers held at a time, per intermediate result
@@ -120,7 +122,7 @@ class Evidence(MatchModel, kind="evidence"):
         z1, z2 = self._latent(z1), self._latent(z2)
         if z1.is_diagonal and z2.is_diagonal:
             (mean1, spread1), (mean2, spread2) = z1.parts(), z2.parts()
-            each = _log_factor(
+            each = log_factor(
                 mean1.unsqueeze(-2), spread1.unsqueeze(-2), mean2.unsqueeze(-3), spread2.unsqueeze(-3)
             )  # (..., C1, C2)
         else:
@@ -137,7 +139,7 @@ class Evidence(MatchModel, kind="evidence"):
         """
         factor = self.log_factor(z1, z2)
         if self._rarity:
-            factor = _give_way(factor, self._rare(z1) + self._rare(z2))
+            factor = give_way(factor, self._rare(z1) + self._rare(z2))
         return self.log_odds.to(factor.dtype) + self.temper.to(factor.dtype) * factor
 
     def self_logit(self, z: Distribution) -> Tensor:
@@ -176,7 +178,7 @@ class Evidence(MatchModel, kind="evidence"):
         first, second = (self._rare(z).to(dtype) for z in (z1, z2))
         for top in range(0, len(z1), rows := max(BLOCK // max(len(z2), 1), 1)):
             part = out[top : top + rows]
-            part.copy_(log_odds + temper * _give_way(part, first[top : top + rows, None] + second))
+            part.copy_(log_odds + temper * give_way(part, first[top : top + rows, None] + second))
         return out
 
     def _latent(self, z: Distribution) -> Distribution:
@@ -225,7 +227,7 @@ class Evidence(MatchModel, kind="evidence"):
         rows = max(BLOCK // max(len(z2) * z2.dim, 1), 1)
         for top in range(0, len(z1), rows):
             part = z1[top : top + rows]
-            factors = _log_factor(part.mean[:, None], part.variance[:, None], z2.mean, z2.variance)
+            factors = log_factor(part.mean[:, None], part.variance[:, None], z2.mean, z2.variance)
             out[top : top + rows] = log_odds + temper * factors
         return out
 
@@ -287,6 +289,9 @@ class Evidence(MatchModel, kind="evidence"):
         asides = {n: w for n, w in (("rarity", self._rarity), ("clarity", self._clarity)) if w}
         return {"log_odds": self.log_odds.item(), "temper": self.temper.item(), **self._of_self, **asides}
 
+    def portable(self) -> PortableEvidence:
+        return PortableEvidence({**self.describe(), "error_bound": 0.0})
+
     def extra_repr(self) -> str:
         return ", ".join(f"{name}={value:g}" for name, value in self.settings().items())
 
@@ -301,19 +306,6 @@ def _require_positive(**temper: float) -> None:
     for name, value in temper.items():
         if not (math.isfinite(value) and value > 0):
             raise ValueRangeError(f"evidence is tempered by a positive number, got {name}={value}: 1 is Bayes' rule")
-
-
-def _give_way(factor: Tensor, excess: Tensor) -> Tensor:
-    """L + eL/(L + |e|) where L > 0, L elsewhere: rising in L, and of its sign."""
-    known = factor.clamp(min=0)
-    return factor + excess * known / (known + excess.abs() + torch.finfo(factor.dtype).tiny)
-
-
-def _log_factor(mean1: Tensor, spread1: Tensor, mean2: Tensor, spread2: Tensor) -> Tensor:
-    """½ Σ_d [(σ₂²μ₁² + σ₁²μ₂² − (μ₁ − μ₂)²)/t − log t], t = σ₁² + (1 − σ₁²)σ₂²; a sum of terms that do not cancel."""
-    t = spread1 + (1 - spread1) * spread2
-    terms = (spread2 * mean1.square() + spread1 * mean2.square() - (mean1 - mean2).square()) / t - t.log()
-    return 0.5 * terms.sum(-1)
 
 
 def _components(z: Distribution) -> Gaussian:

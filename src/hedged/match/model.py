@@ -24,6 +24,7 @@ from hedged.match._pairs import Matches
 
 if TYPE_CHECKING:
     from hedged.match.estimators import Estimator
+    from hedged.match.portable import PortableMatch
 
 
 class MatchModel(nn.Module, ABC):
@@ -91,6 +92,13 @@ class MatchModel(nn.Module, ABC):
 
     def _apply(self, fn: Change, recurse: bool = True) -> Self:
         return super()._apply(at_least_single(fn), recurse)  # type: ignore[no-any-return, no-untyped-call]
+
+    def portable(self) -> PortableMatch:
+        """The model as plain numbers, for programs without hedged; refused where it has no such form."""
+        raise ValueRangeError(
+            f"a match model of kind {self.kind!r} has no portable form, so it cannot be exported: "
+            "use a MatchCurve or Evidence, or define its method `portable`"
+        )
 
     def error_bound(self, dtype: torch.dtype | None = None) -> float:
         """How far p may be from the exact integral; 0 where the model is exact.

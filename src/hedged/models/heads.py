@@ -188,7 +188,7 @@ class MixtureHead(Head, kind="mixture"):
         return cls(features, dim, components)
 
     def distribution(self, features: Tensor) -> Mixture:
-        shape = (len(features), self.components, self.dim)
+        shape = (-1, self.components, self.dim)
         mean, log_variance = _both(features, self.mean, self.log_variance)
         return Mixture(mean.reshape(shape), _variance(log_variance.reshape(shape)))
 

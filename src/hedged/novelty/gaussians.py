@@ -10,6 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hedged._tracing import is_exporting
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
@@ -134,18 +136,20 @@ class IdentityGaussians:
             without: the mean that each input is not compared with, int64 `(n,)`: that of its own identity, as if it
                 were a new one; −1 for none. None: all are compared with all means.
         """
+        if is_exporting():
+            return self._score(features, None)
         own = torch.full((len(features),), -1) if without is None else without
         parts = [self._score(*some) for some in zip(torch.split(features, ROWS), torch.split(own, ROWS), strict=True)]
         return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.float64)
 
-    def _score(self, features: Tensor, own: Tensor) -> Tensor:
+    def _score(self, features: Tensor, own: Tensor | None) -> Tensor:
         f = features.detach().to(self.centre)
         f = f / f.square().sum(1, keepdim=True).sqrt().clamp_min(LEAST_LENGTH) - self.centre
         on_axes = f @ self.axes
         outside = (f.square().sum(1) - on_axes.square().sum(1)).clamp_min(0.0)
         u = on_axes @ self.whiten
         distances = self.means.square().sum(1) - 2 * (u @ self.means.T)
-        if len(rows := torch.nonzero(own >= 0).flatten()):
+        if own is not None and len(rows := torch.nonzero(own >= 0).flatten()):
             distances[rows, own[rows]] = torch.inf
         relative = u.square().sum(1) + distances.amin(1) - (on_axes.square() / self.spread).sum(1)
         score: Tensor = relative.double() + (outside / self.outside[0] - outside / self.outside[1]).double()

@@ -10,6 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hedged._tracing import is_exporting
+
 KNOTS = 512  # quantiles that are kept
 
 
@@ -53,9 +55,23 @@ class Percentile:
             scores: `(n,)`.
         """
         known, shares = self.scores.numpy(), self.shares.numpy()
-        s = scores.double().numpy()
         width = max(float(known[-1] - known[0]) / 2, 1e-6 * max(1.0, float(np.abs(known).max())))
+        if is_exporting():
+            return self._traced(scores.double(), width)
+        s = scores.double().numpy()
         inside = np.interp(s, known, shares)
         above = 1 - (1 - shares[-1]) / (1 + np.maximum(s - known[-1], 0.0) / width)
         below = shares[0] / (1 + np.maximum(known[0] - s, 0.0) / width)
         return torch.from_numpy(np.where(s > known[-1], above, np.where(s < known[0], below, inside)))
+
+    def _traced(self, s: Tensor, width: float) -> Tensor:
+        """The same in operations that can be traced: the places of the quantiles around a score are counted."""
+        known, shares = self.scores, self.shares
+        above = (s[:, None] >= known).sum(1)
+        left, right = (above - 1).clamp(min=0), above.clamp(max=len(known) - 1)
+        gap = known[right] - known[left]
+        share = torch.where(gap > 0, (s - known[left]) / gap.clamp(min=1e-300), 0.0).clamp(0.0, 1.0)
+        inside = shares[left] + share * (shares[right] - shares[left])
+        beyond = 1 - (1 - shares[-1]) / (1 + (s - known[-1]).clamp(min=0.0) / width)
+        below = shares[0] / (1 + (known[0] - s).clamp(min=0.0) / width)
+        return torch.where(s > known[-1], beyond, torch.where(s < known[0], below, inside))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from data.photos.album import BROKEN, fill_album
 
-from hedged.data.decode import read_middle
+from hedged._decode import read_middle
 from hedged.data.photos import cache as photo_cache
 from hedged.data.photos.cache import decode_all
 from hedged.data.photos.listing import image_files

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import conv2d, pad
 
+from hedged._decode import Pixels
 from hedged._parallel import share
-from hedged.data.decode import Pixels
 from hedged.data.photos.corruption import reduced_to
 from hedged.errors import ValueRangeError
 

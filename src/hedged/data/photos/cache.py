@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, final
 
 import numpy as np
 
+from hedged._decode import Pixels, file_bytes, read_middle
 from hedged._files import make_folder, write_atomically, write_json
 from hedged._parallel import cores
 from hedged._progress import progress
@@ -23,7 +24,6 @@ from hedged._reading import read_json
 from hedged.data.arrays import map_npy
 from hedged.data.cache import cache_folder
 from hedged.data.config import Broken
-from hedged.data.decode import Pixels, file_bytes, read_middle
 from hedged.errors import DataError, RunError
 
 FORMAT = 1  # of the pixels: raise it whenever the same file would be decoded to others

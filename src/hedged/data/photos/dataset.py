@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hedged._decode import Pixels
 from hedged.data.config import Broken
 from hedged.data.dataset import NamedDataset, Splits
-from hedged.data.decode import Pixels
 from hedged.data.photos.cache import Decoded, decode_all, report_broken
 from hedged.data.photos.corruption import DAMAGE, corrupted, draw_damage
 from hedged.data.photos.listing import FOLDER, Listing, list_photos

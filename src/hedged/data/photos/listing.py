@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
+from hedged._decode import image_suffixes
 from hedged._files import path_text
-from hedged.data.decode import image_suffixes
 from hedged.data.splits import compile_pattern
 from hedged.data.tables import read_columns
 from hedged.errors import DataError

@@ -75,7 +75,7 @@ def log_factors(z1: Gaussian, z2: Gaussian, groups: list[slice]) -> Tensor:
 def _equal_groups(z1: Gaussian, z2: Gaussian, groups: int) -> Tensor:
     """The same for groups of one size, all at once: fewer and larger operations, for training."""
     (mean1, spread1), (mean2, spread2) = (
-        (x.view(len(x), groups, -1).movedim(1, 0) for x in z.tensors) for z in (z1, z2)
+        (x.view(x.shape[0], groups, -1).movedim(1, 0) for x in z.tensors) for z in (z1, z2)
     )
     s1, s2 = spread1[..., :1], spread2[..., :1]  # (K, N, 1), (K, M, 1)
     squares1, squares2 = (m.square().sum(-1, keepdim=True) for m in (mean1, mean2))

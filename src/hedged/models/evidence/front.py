@@ -13,6 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from hedged._tracing import is_exporting
+
 Floats = NDArray[np.floating[Any]]
 SIGNS = 3  # of quality
 NEIGHBOURS = 5  # that say how near a vector is to others
@@ -114,7 +116,7 @@ def nearness(u: Tensor, known: Tensor) -> Tensor:
     there = torch.nn.functional.normalize(known, dim=1).T
     near = [
         (torch.nn.functional.normalize(some, dim=1) @ there).topk(min(NEIGHBOURS, len(known)), dim=1).values.mean(1)
-        for some in torch.split(u, AT_ONCE)
+        for some in ([u] if is_exporting() else torch.split(u, AT_ONCE))
     ]
     return torch.cat(near)
 

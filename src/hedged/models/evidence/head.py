@@ -226,7 +226,7 @@ class Branch(nn.Module):
             signs: of quality, (n, 3).
         """
         reach = (h.square().mean(1, keepdim=True) + 1e-12).sqrt() / self.reach
-        log_evidence = (self.log_evidence + self.log_shift).expand(len(h), -1)
+        log_evidence = (self.log_evidence + self.log_shift).expand(h.shape[0], -1)
         if self.quality is not None:
             told = self.quality(torch.cat([seen, SIGN_GAIN * signs, REACH_GAIN * reach.log()], dim=1))
             log_evidence = log_evidence + FARTHEST * torch.tanh(told / FARTHEST)

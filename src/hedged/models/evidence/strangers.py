@@ -15,6 +15,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
+from hedged._tracing import is_exporting
 from hedged.distributions import Gaussian
 from hedged.match._evidence.matrix import log_factors
 from hedged.models.evidence.asides import beside
@@ -62,8 +63,8 @@ class Strangers(nn.Module):
         """
         others = Gaussian._unchecked(self.mean.double(), self.variance.double())
         parts = []
-        for some in _slices(len(z), max(AT_ONCE // max(len(self.mean), 1), 1)):
-            factors = log_factors(z[some].to(torch.float64), others, groups)
+        for some in [z] if is_exporting() else _blocks(z, max(AT_ONCE // max(len(self.mean), 1), 1)):
+            factors = log_factors(some.to(torch.float64), others, groups)
             parts.append(((self.sharpness * factors).logsumexp(1) - math.log(len(self.mean))) / self.sharpness)
         return torch.cat(parts) if parts else z.mean.new_zeros(0, dtype=torch.float64)
 
@@ -72,5 +73,5 @@ class Strangers(nn.Module):
         return beside(z, self.excess(z, groups) / -2)
 
 
-def _slices(length: int, step: int) -> list[slice]:
-    return [slice(start, start + step) for start in range(0, length, step)]
+def _blocks(z: Gaussian, step: int) -> list[Gaussian]:
+    return [z[start : start + step] for start in range(0, len(z), step)]

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from hedged.data import decode
-from hedged.data.decode import image_suffixes, middle, read_middle, upright
+from hedged import _decode as decode
+from hedged._decode import image_suffixes, middle, read_middle, upright
 from hedged.errors import DataError
 
 SIDE = 24
