@@ -54,19 +54,20 @@ class Percentile:
         Args:
             scores: `(n,)`.
         """
-        known, shares = self.scores.numpy(), self.shares.numpy()
-        width = max(float(known[-1] - known[0]) / 2, 1e-6 * max(1.0, float(np.abs(known).max())))
         if is_exporting():
-            return self._traced(scores.double(), width)
+            return self._traced(scores.double())
+        known, shares = self.scores.numpy(), self.shares.numpy()
         s = scores.double().numpy()
+        width = max(float(known[-1] - known[0]) / 2, 1e-6 * max(1.0, float(np.abs(known).max())))
         inside = np.interp(s, known, shares)
         above = 1 - (1 - shares[-1]) / (1 + np.maximum(s - known[-1], 0.0) / width)
         below = shares[0] / (1 + np.maximum(known[0] - s, 0.0) / width)
         return torch.from_numpy(np.where(s > known[-1], above, np.where(s < known[0], below, inside)))
 
-    def _traced(self, s: Tensor, width: float) -> Tensor:
-        """The same in operations that can be traced: the places of the quantiles around a score are counted."""
+    def _traced(self, s: Tensor) -> Tensor:
+        """The same in operations that can be traced: how many quantiles lie below a score is counted."""
         known, shares = self.scores, self.shares
+        width = torch.maximum((known[-1] - known[0]) / 2, 1e-6 * known.abs().amax(0).clamp(min=1.0))
         above = (s[:, None] >= known).sum(1)
         left, right = (above - 1).clamp(min=0), above.clamp(max=len(known) - 1)
         gap = known[right] - known[left]

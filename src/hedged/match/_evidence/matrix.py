@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from hedged._parallel import share
+from hedged._tracing import is_exporting
 from hedged.distributions import Gaussian
 
 MOST_GROUPS = 16  # groups of dimensions up to which matrix products are quicker than a loop over dimensions
@@ -62,6 +63,8 @@ def log_factors(z1: Gaussian, z2: Gaussian, groups: list[slice]) -> Tensor:
     """log BF of all pairs, `(N, M)`, by matrix products, with gradients; groups as `shared_groups` has them."""
     if len({group.stop - group.start for group in groups}) == 1:
         return _equal_groups(z1, z2, len(groups))
+    if is_exporting():
+        return _padded_groups(z1, z2, groups)
     left, _, spread1 = factored(z1, groups)
     _, right, spread2 = factored(z2, groups)
     total = z1.mean.new_zeros(())
@@ -77,12 +80,29 @@ def _equal_groups(z1: Gaussian, z2: Gaussian, groups: int) -> Tensor:
     (mean1, spread1), (mean2, spread2) = (
         (x.view(x.shape[0], groups, -1).movedim(1, 0) for x in z.tensors) for z in (z1, z2)
     )
-    s1, s2 = spread1[..., :1], spread2[..., :1]  # (K, N, 1), (K, M, 1)
+    return _all_groups(mean1, spread1[..., :1], mean2, spread2[..., :1], mean1.shape[-1])
+
+
+def _padded_groups(z1: Gaussian, z2: Gaussian, groups: list[slice]) -> Tensor:
+    """The same for groups of any size, filled up with dimensions that say nothing: few operations to be exported."""
+    widest = max(group.stop - group.start for group in groups)
+    rows = [[*range(group.start, group.stop)] for group in groups]
+    places = torch.tensor([row + [z1.dim] * (widest - len(row)) for row in rows])  # the last is a mean of zero
+    means = (torch.nn.functional.pad(z.mean, (0, 1))[:, places].movedim(1, 0) for z in (z1, z2))
+    starts = torch.tensor([group.start for group in groups])
+    spreads = (z.variance[:, starts].T.unsqueeze(-1) for z in (z1, z2))
+    sizes = z1.mean.new_tensor([group.stop - group.start for group in groups])
+    (mean1, mean2), (spread1, spread2) = means, spreads
+    return _all_groups(mean1, spread1, mean2, spread2, sizes[:, None, None])
+
+
+def _all_groups(mean1: Tensor, s1: Tensor, mean2: Tensor, s2: Tensor, sizes: Tensor | int) -> Tensor:
+    """log BF of all pairs, `(N, M)`, from means `(K, N, W)` and variances `(K, N, 1)` of K groups of so many dimensions."""
     squares1, squares2 = (m.square().sum(-1, keepdim=True) for m in (mean1, mean2))
     left = torch.cat([mean1, -0.5 * squares1, -0.5 * (1 - s1)], -1)
     right = torch.cat([mean2, 1 - s2, squares2], -1)
     t = torch.baddbmm(s1, 1 - s1, s2.mT)  # (K, N, M)
-    return (left @ right.mT / t - 0.5 * mean1.shape[-1] * t.log()).sum(0)
+    return (left @ right.mT / t - 0.5 * sizes * t.log()).sum(0)
 
 
 def rounding(z1: Gaussian, z2: Gaussian, groups: list[slice]) -> float:
