@@ -13,8 +13,9 @@ from torch import Tensor
 
 from hedged.distributions import Distribution, Gaussian, Mixture, Point
 from hedged.errors import ShapeError, ValueRangeError
+from hedged.match._evidence.formula import give_way
 from hedged.match._evidence.matrix import log_factors, shared_groups
-from hedged.match.evidence import Evidence, _give_way
+from hedged.match.evidence import Evidence
 from hedged.match.model import MatchModel
 
 MODEL = Evidence().requires_grad_(False)
@@ -260,7 +261,7 @@ def test_evidence_for_a_match_gives_way_where_inputs_are_common(seed: int) -> No
 @given(st.floats(-30, 30), st.floats(-50, 50))
 def test_giving_way_keeps_the_order_and_the_sign(factor: float, excess: float) -> None:
     steps = torch.linspace(factor - 1, factor + 1, 201, dtype=torch.float64)
-    given = _give_way(steps, torch.tensor(excess, dtype=torch.float64))
+    given = give_way(steps, torch.tensor(excess, dtype=torch.float64))
     assert (given.diff() > -1e-12).all()
     assert (given.sign() == steps.sign()).all()
 

@@ -78,7 +78,7 @@ class PortableCurve(PortableMatch):
     def _floor(self, reach: Tensor) -> Tensor:
         """Jensen's bound at a·√E‖δ‖²."""
         bias, touch = self.numbers["bias"], self.numbers["chord_end"]
-        curve = (bias - reach).sigmoid()
+        curve: Tensor = (bias - reach).sigmoid()
         if touch == 0:
             return curve
         share = (reach / touch).clamp(max=1.0)

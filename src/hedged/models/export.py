@@ -229,7 +229,7 @@ def _with_metadata(model: Any, description: Mapping[str, Any]) -> bytes:
 
 def _require_agreement(content: bytes, graph: _Graph, inputs: Tensor) -> None:
     """Refuse a file that does not do what the model does, as where the model draws random numbers."""
-    from onnxruntime import InferenceSession
+    from onnxruntime import InferenceSession  # type: ignore[import-untyped]
 
     session = InferenceSession(content, providers=["CPUExecutionProvider"])
     found: list[NDArray[Any]] = session.run(graph.outputs, {"input": inputs.numpy()})

@@ -97,7 +97,7 @@ def _padded_groups(z1: Gaussian, z2: Gaussian, groups: list[slice]) -> Tensor:
 
 
 def _all_groups(mean1: Tensor, s1: Tensor, mean2: Tensor, s2: Tensor, sizes: Tensor | int) -> Tensor:
-    """log BF of all pairs, `(N, M)`, from means `(K, N, W)` and variances `(K, N, 1)` of K groups of so many dimensions."""
+    """log BF of all pairs, `(N, M)`, from means `(K, N, W)` and variances `(K, N, 1)` of K groups of such sizes."""
     squares1, squares2 = (m.square().sum(-1, keepdim=True) for m in (mean1, mean2))
     left = torch.cat([mean1, -0.5 * squares1, -0.5 * (1 - s1)], -1)
     right = torch.cat([mean2, 1 - s2, squares2], -1)
