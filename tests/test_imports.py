@@ -16,8 +16,8 @@ SOURCE = Path(hedged.__file__).parent
 # --8<-- [start:table]
 # What each part may import, beside itself. No part imports one that imports it.
 SMALL = {
-    "_decode", "_files", "_home", "_locks", "_loop_cache", "_reading", "_tensors", "_progress", "_parallel", "_compiled",
-    "_section", "_odds", "_precision", "_startup", "_tracing",
+    "_decode", "_files", "_home", "_locks", "_loop_cache", "_reading", "_tensors", "_progress", "_parallel",
+    "_compiled", "_section", "_odds", "_precision", "_startup", "_tracing",
 }  # fmt: skip
 EVERYWHERE = {"errors", "distributions"} | SMALL
 MAY_IMPORT: dict[str, set[str]] = {
@@ -69,7 +69,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 BELOW: dict[str, set[str]] = {  # among what all may import
     "errors": set(),
     "distributions": {"_tracing", "errors"},
-    "_decode": {"errors"},
+    "_decode": {"_reading", "errors"},
     "_home": {"errors"},
     "_loop_cache": set(),
     "_compiled": {"_home", "_loop_cache"},
