@@ -19,6 +19,7 @@ NAMES = (
     "novelty",
     "embed",
     "match",
+    "export",
     "index",
     "search",
     "identify",

@@ -68,7 +68,7 @@ def export_onnx(embedder: Embedder, path: str | Path, calibration: Mapping[str, 
         calibration: what decides about pairs, `Decider.describe()`; None: nothing is decided.
     """
     path = Path(path)
-    _require_exporter()
+    require_exporter()
     whole = copy.deepcopy(embedder).to("cpu", torch.float32).eval().requires_grad_(False)
     z = whole.embed(_examples(whole).numpy())
     _require_exportable(whole, z)
@@ -100,7 +100,8 @@ class _Graph(nn.Module):
         return z.tensors[0], variance, self.match(*z.parts()), *novelty
 
 
-def _require_exporter() -> None:
+def require_exporter() -> None:
+    """Refuse to go on where a package that exporting needs is missing."""
     load_the_rest()  # exporting traces
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
