@@ -12,8 +12,8 @@ from cli.commands import Hedged, Result
 import hedged as package
 
 VERBS = (
-    "demo", "train", "retrofit", "evaluate", "embed", "match", "data", "paper", "index", "search", "identify", "cluster",
-    "export",
+    "demo", "train", "retrofit", "evaluate", "embed", "match", "data", "paper", "index", "search", "identify",
+    "cluster", "export",
 )  # fmt: skip
 HELP_WITHOUT_TORCH = """
 import sys

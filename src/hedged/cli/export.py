@@ -47,7 +47,7 @@ def export(
     rows = [
         ("input", f"{told['input']['kind']}s of {shape}"),
         ("outputs", ", ".join(told["outputs"])),
-        ("decisions", "as calibrated" if decider else f"none: calibrate first, `hedged calibrate {run}`"),
+        ("decisions", "as calibrated" if decider else "none, for it is not calibrated"),
         ("size", f"{written.size:,} bytes"),
     ]
     print_table(f"{run} written to {onnx}", ("", "value"), rows)

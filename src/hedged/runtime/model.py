@@ -145,7 +145,15 @@ class Model:
         return calibration.decide(self.log_odds(a, b))
 
     def _embedded(self, x: Any) -> Embeddings:
-        return x if isinstance(x, Embeddings) else self.embed(x)
+        if not isinstance(x, Embeddings):
+            return self.embed(x)
+        found, told = x.parts().mean.shape[1:], self._description
+        if found != (told.components, told.dim):
+            raise ShapeError(
+                f"embeddings of this model have {told.components} component(s) of {told.dim} dimensions, got {found[0]} of "
+                f"{found[1]}: those of another model cannot be compared"
+            )
+        return x
 
     @property
     def _batch_size(self) -> int:
