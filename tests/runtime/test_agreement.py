@@ -24,14 +24,17 @@ from hedged.runtime import Model
 from hedged.training import Run, build_data, parse_config, train
 
 MEANS, PROBABILITIES = 1e-5, 1e-4  # how far apart they may be
+ROUNDED = 1e-2  # the same of novelty told from few photos and many features, which makes rounding larger
 PHOTOS: dict[str, Any] = {
     "data": {"source": "images", "size": 32, "cached_size": 36, "test_share": 0.4},
     "model": {"backbone": "mobilenet", "width": 0.05, "dim": 3, "mirrored": True},
-    "train": {"steps": 4, "warmup": 1, "batch_size": 24, "classes_per_batch": 4, "images_per_class": 4},
+    "train": {"steps": 20, "warmup": 1, "batch_size": 24, "classes_per_batch": 4, "images_per_class": 4},
 }
 
 
-def check_agreement(embedder: Embedder, inputs: NDArray[np.generic] | list[Path], path: Path) -> Model:
+def check_agreement(
+    embedder: Embedder, inputs: NDArray[np.generic] | list[Path], path: Path, novelty_within: float = PROBABILITIES
+) -> Model:
     """Export a model and compare all that the file says of some inputs with what torch says."""
     model = Model.load(export_onnx(embedder, path).path)
     assert model.fingerprint == embedder.fingerprint()
@@ -42,7 +45,7 @@ def check_agreement(embedder: Embedder, inputs: NDArray[np.generic] | list[Path]
     assert np.abs(found.uncertainty - embedder.uncertainty(z).numpy()).max() <= PROBABILITIES
     assert (found.novelty is None) == (novelty is None)
     if novelty is not None and found.novelty is not None:
-        assert np.abs(found.novelty - novelty.numpy()).max() <= PROBABILITIES
+        assert np.abs(found.novelty - novelty.numpy()).max() <= novelty_within
     expected = embedder.match_matrix(z, z).numpy()
     assert expected.max() - expected.min() > 0.1, "these inputs all match alike: take others"
     assert np.abs(model.match_matrix(found, inputs) - expected).max() <= PROBABILITIES
@@ -50,32 +53,37 @@ def check_agreement(embedder: Embedder, inputs: NDArray[np.generic] | list[Path]
     return model
 
 
-@pytest.mark.parametrize("name", shipped_models())
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if "mog2" in name else pytest.mark.heavy) for name in shipped_models()]
+)
 def test_models_that_ship(name: str, tmp_path: Path) -> None:
     embedder = Embedder.load(name)
-    digits = parse_config({"data": {"source": "offline", "digits": embedder.shape[2] // 28, "test_images": 40}})
-    data = digits.ndigit.open().test["seen"]
+    digits = parse_config(
+        {"data": {"source": "offline", "digits": embedder.shape[2] // 28, "test_images": 40, "per_class": 4}}
+    )
+    data = digits.ndigit.open().first_test[1]
     index = torch.arange(16)
     check_agreement(embedder, torch.cat([data.clean(index), data.corrupt(0, index)]).numpy(), tmp_path / "digits.onnx")
 
 
+@pytest.mark.heavy
 def test_a_model_of_photos_with_two_views_and_novelty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From files, which are decoded, brought to one size and cut: one is much larger, two lie on their side."""
     monkeypatch.setenv("HEDGED_CACHE", str(tmp_path / "cache"))
-    album = fill_album(tmp_path / "album", 12, 5)
+    album = fill_album(tmp_path / "album", 24, 6)
     config = parse_config({**PHOTOS, "data": {**PHOTOS["data"], "path": str(album)}})
     train(config, build_data(config).train, tmp_path / "run")
     for k, size in enumerate([(44, 40), (40, 60), (90, 33), (1200, 900)]):
         portrait(k, 0, size).save(tmp_path / f"{k}.jpg")
-    photos = [*sorted(album.rglob("*.jpg"))[::3], *sorted(tmp_path.glob("*.jpg"))]
-    model = check_agreement(Run(tmp_path / "run").embedder, photos, tmp_path / "photos.onnx")
+    photos = [*sorted(album.rglob("*.jpg"))[::7], *sorted(tmp_path.glob("*.jpg"))]
+    model = check_agreement(Run(tmp_path / "run").embedder, photos, tmp_path / "photos.onnx", ROUNDED)
     assert model.embed(photos).novelty is not None
 
 
 @pytest.fixture(scope="module")
 def retrofit() -> Embedder:
     train = people(40)
-    return Retrofit(branches="unit+wide", strangers=True, ridge=1.0, steps=5).fit(train.x, train.y).embedder_
+    return Retrofit(branches="unit", strangers=True, ridge=1.0, steps=5).fit(train.x, train.y).embedder_
 
 
 def strange_and_usual(embedder: Embedder) -> NDArray[np.float32]:
@@ -94,6 +102,7 @@ def test_a_retrofit_that_knows_strangers_and_fades(retrofit: Embedder, tmp_path:
     check_agreement(retrofit, strange_and_usual(retrofit), tmp_path / "head.onnx")
 
 
+@pytest.mark.heavy
 def test_a_retrofit_that_knows_no_strangers_and_does_not_fade(retrofit: Embedder, tmp_path: Path) -> None:
     head = retrofit.head
     assert isinstance(head, EvidenceHead)
@@ -113,5 +122,5 @@ def test_a_retrofit_as_it_is_fitted_unless_told_otherwise(tmp_path: Path) -> Non
 @pytest.mark.heavy
 @pytest.mark.parametrize("head", ["point", "posterior"])
 def test_points_and_posteriors(head: str, tmp_path: Path) -> None:
-    embedder = Embedder.build(Architecture.parse({"backbone": "vectors", "shape": (7,), "head": head}))
+    embedder = Embedder.new(Architecture(backbone="vectors", shape=(7,), head=head, dim=4))
     check_agreement(embedder, np.random.default_rng(0).normal(size=(9, 7)).astype(np.float32), tmp_path / "p.onnx")
