@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from retrofit.people import people
 
 from hedged import Architecture, Embedder
+from hedged.errors import RunError
 from hedged.match import Evidence
 from hedged.models import shipped_models
 from hedged.models.evidence.front import NEVER_NEAR
@@ -28,7 +29,14 @@ ROUNDED = 1e-2  # the same of novelty told from few photos and many features, wh
 PHOTOS: dict[str, Any] = {
     "data": {"source": "images", "size": 32, "cached_size": 36, "test_share": 0.4},
     "model": {"backbone": "mobilenet", "width": 0.05, "dim": 3, "mirrored": True},
-    "train": {"steps": 20, "warmup": 1, "batch_size": 24, "classes_per_batch": 4, "images_per_class": 4},
+    "train": {
+        "steps": 120,
+        "learning_rate": 3e-3,
+        "warmup": 1,
+        "batch_size": 24,
+        "classes_per_batch": 4,
+        "images_per_class": 4,
+    },
 }
 
 
@@ -50,6 +58,9 @@ def check_agreement(
     assert expected.max() - expected.min() > 0.1, "these inputs all match alike: take others"
     assert np.abs(model.match_matrix(found, inputs) - expected).max() <= PROBABILITIES
     assert np.abs(model.match(found, found[::-1]) - np.fliplr(expected).diagonal()).max() <= PROBABILITIES
+    assert not model.is_calibrated
+    with pytest.raises(RunError, match="hedged calibrate RUN"):
+        model.decide(found, found)
     return model
 
 
@@ -122,5 +133,5 @@ def test_a_retrofit_as_it_is_fitted_unless_told_otherwise(tmp_path: Path) -> Non
 @pytest.mark.heavy
 @pytest.mark.parametrize("head", ["point", "posterior"])
 def test_points_and_posteriors(head: str, tmp_path: Path) -> None:
-    embedder = Embedder.new(Architecture(backbone="vectors", shape=(7,), head=head, dim=4))
+    embedder = Embedder.new(Architecture(backbone="vectors", shape=(7,), head=head, dim=4), seed=0)
     check_agreement(embedder, np.random.default_rng(0).normal(size=(9, 7)).astype(np.float32), tmp_path / "p.onnx")

@@ -39,7 +39,7 @@ MAX_BYTES = 2**31 - 2**24  # protobuf's limit, less what is no weight
 EXAMPLES = 3  # inputs that the file is tried on
 DISAGREEMENT = 1e-4  # between torch and the file, relative to numbers above one: more is another network
 ROUNDING = 10  # so many times the difference between torch in single and in double precision may be added to it
-CHATTY = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")
+CHATTY = ("torch.onnx", "torch.export", "torch.__trace", "onnxscript", "onnx_ir")
 
 
 @final
@@ -205,16 +205,18 @@ def _traced(graph: _Graph, inputs: Tensor) -> Any:
 def _quiet() -> Iterator[None]:
     """Without what the exporter tells of itself: packages it could use, and what will be different one day."""
     loggers = [logging.getLogger(name) for name in CHATTY]
-    levels = [logger.level for logger in loggers]
+    before = [(logger.level, logger.handlers) for logger in loggers]
     try:
         for logger in loggers:
             logger.setLevel(logging.ERROR)
+            logger.handlers = []  # where there is one, torch writes down every step for it, which doubles the time
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
+        for logger, (level, handlers) in zip(loggers, before, strict=True):
             logger.setLevel(level)
+            logger.handlers = handlers
 
 
 def _with_metadata(model: Any, description: Mapping[str, Any]) -> bytes:

@@ -1,0 +1,67 @@
+"""`hedged export`: what it says, what it refuses, and that nothing is left of a file that could not be written."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from cli.commands import Hedged, check_refused
+
+from hedged import Architecture, Embedder
+from hedged.runtime import Model
+
+
+def test_a_run_is_exported_with_its_calibration_and_says_so(hedged: Hedged, run: Path, images: list[Path]) -> None:
+    file = run.parent / "new" / "model.onnx"
+    assert hedged("calibrate", run).code == 0
+    result = hedged("export", run, "--onnx", file, "--json")
+    assert (result.code, result.err) == (0, "")
+    told = json.loads(result.out)
+    assert (told["out"], told["bytes"]) == (str(file), file.stat().st_size)
+    assert told["input"] == {
+        "name": "input",
+        "dtype": "float32",
+        "shape": [1, 28, 56],
+        "kind": "image",
+        "layout": "channels, height, width",
+        "values": [0.0, 1.0],
+        "colour": "grey",
+        "resize": None,
+    }
+    assert told["outputs"] == ["means", "variances", "eta", "novelty"]
+    assert str(run.parent).encode() not in file.read_bytes(), "the file tells where it was made"
+    model, (a, b, _) = Model.load(file), images
+    said = json.loads(hedged("match", run, a, b, "--json").out)
+    decided = model.decide([a], [b])
+    assert abs(model.match([a], [b]).item() - said["match_probability"]) <= 1e-4
+    assert abs(decided.probability.item() - said["calibrated"]["probability"]) <= 1e-4
+    assert decided.verdict.item() == said["decision"]
+    before = file.read_bytes()
+    check_refused(hedged("export", run, "--onnx", file), "exists already", "--force")
+    assert file.read_bytes() == before
+    assert [path.name for path in file.parent.iterdir()] == ["model.onnx"]
+
+
+def test_what_cannot_be_exported_is_refused_and_leaves_nothing(hedged: Hedged, tmp_path: Path) -> None:
+    file = tmp_path / "model.onnx"
+    check_refused(hedged("export", tmp_path / "none", "--onnx", file), "none")
+    check_refused(hedged("export", "hedged:nothing", "--onnx", file), "hedged:ndigit-2d")
+    architecture = Architecture(backbone="vectors", shape=(5,), head="full", dim=2)
+    Embedder.new(architecture, seed=0).save(tmp_path / "turned")
+    check_refused(hedged("export", tmp_path / "turned", "--onnx", file), "not diagonal", "gaussian")
+    (tmp_path / "text").write_text("no folder")
+    check_refused(hedged("export", "hedged:ndigit-2d", "--onnx", tmp_path / "text" / "model.onnx"), "text")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["text", "turned"]
+
+
+def test_a_missing_package_is_named_with_what_to_install(
+    hedged: Hedged, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    check_refused(
+        hedged("export", run, "--onnx", tmp_path / "m.onnx"),
+        "onnxscript is not installed",
+        "pip install 'hedged[onnx]'",
+    )
