@@ -8,7 +8,7 @@ export async function pixels(file, { shape, colour, resize }) {
   }
   const canvas = new OffscreenCanvas(width, height);
   const context = canvas.getContext("2d");
-  [context.fillStyle, context.imageSmoothingQuality] = ["white", "high"];
+  context.imageSmoothingQuality = "high";
   const [wide, high] = [image.width * scale, image.height * scale];
   context.drawImage(image, (width - wide) / 2, (height - high) / 2, wide, high);
   const { data } = context.getImageData(0, 0, width, height);

@@ -150,8 +150,8 @@ class Model:
         found, told = x.parts().mean.shape[1:], self._description
         if found != (told.components, told.dim):
             raise ShapeError(
-                f"embeddings of this model have {told.components} component(s) of {told.dim} dimensions, got {found[0]} of "
-                f"{found[1]}: those of another model cannot be compared"
+                f"embeddings of this model have {told.components} component(s) of {told.dim} dimensions, got "
+                f"{found[0]} of {found[1]}: those of another model cannot be compared"
             )
         return x
 
