@@ -28,10 +28,10 @@ MEANS, PROBABILITIES = 1e-5, 1e-4  # how far apart they may be
 ROUNDED = 1e-2  # the same of novelty told from few photos and many features, which makes rounding larger
 PHOTOS: dict[str, Any] = {
     "data": {"source": "images", "size": 32, "cached_size": 36, "test_share": 0.4},
-    "model": {"backbone": "mobilenet", "width": 0.05, "dim": 3, "mirrored": True},
+    "model": {"backbone": "mobilenet", "width": 0.25, "dim": 3, "mirrored": True},
     "train": {
-        "steps": 120,
-        "learning_rate": 3e-3,
+        "steps": 60,
+        "learning_rate": 1e-3,
         "warmup": 1,
         "batch_size": 24,
         "classes_per_batch": 4,
@@ -49,13 +49,13 @@ def check_agreement(
     (z, novelty), found = embedder.embed_with_novelty(inputs), model.embed(inputs)
     assert found.mean.shape == z.tensors[0].shape
     assert np.abs(found.mean - z.tensors[0].numpy()).max() <= MEANS
-    assert np.abs(found.variance - z.tensors[1].numpy()).max() <= MEANS
+    assert np.abs(found.variance - (z.variance if z.is_point else z.tensors[1]).numpy()).max() <= MEANS
     assert np.abs(found.uncertainty - embedder.uncertainty(z).numpy()).max() <= PROBABILITIES
     assert (found.novelty is None) == (novelty is None)
     if novelty is not None and found.novelty is not None:
         assert np.abs(found.novelty - novelty.numpy()).max() <= novelty_within
     expected = embedder.match_matrix(z, z).numpy()
-    assert expected.max() - expected.min() > 0.1, "these inputs all match alike: take others"
+    assert expected.max() - expected.min() > 100 * PROBABILITIES, "these inputs all match alike: take others"
     assert np.abs(model.match_matrix(found, inputs) - expected).max() <= PROBABILITIES
     assert np.abs(model.match(found, found[::-1]) - np.fliplr(expected).diagonal()).max() <= PROBABILITIES
     assert not model.is_calibrated
@@ -134,4 +134,4 @@ def test_a_retrofit_as_it_is_fitted_unless_told_otherwise(tmp_path: Path) -> Non
 @pytest.mark.parametrize("head", ["point", "posterior"])
 def test_points_and_posteriors(head: str, tmp_path: Path) -> None:
     embedder = Embedder.new(Architecture(backbone="vectors", shape=(7,), head=head, dim=4), seed=0)
-    check_agreement(embedder, np.random.default_rng(0).normal(size=(9, 7)).astype(np.float32), tmp_path / "p.onnx")
+    check_agreement(embedder, np.random.default_rng(0).normal(0, 5, (9, 7)).astype(np.float32), tmp_path / "p.onnx")
