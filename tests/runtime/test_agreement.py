@@ -15,10 +15,10 @@ from retrofit.people import people
 
 from hedged import Architecture, Embedder
 from hedged.errors import RunError
-from hedged.match import Evidence
+from hedged.match import Evidence, MatchCurve, MatchModel
 from hedged.models import shipped_models
 from hedged.models.evidence.front import NEVER_NEAR
-from hedged.models.evidence.head import EvidenceHead
+from hedged.models.evidence.head import Branch, EvidenceHead
 from hedged.models.export import export_onnx
 from hedged.retrofit import Retrofit
 from hedged.runtime import Model
@@ -117,9 +117,10 @@ def test_a_retrofit_that_knows_strangers_and_fades(retrofit: Embedder, tmp_path:
 def test_a_retrofit_that_knows_no_strangers_and_does_not_fade(retrofit: Embedder, tmp_path: Path) -> None:
     head = retrofit.head
     assert isinstance(head, EvidenceHead)
-    vectors, front = strange_and_usual(retrofit), copy.deepcopy(head.front)
+    vectors, front, branch = strange_and_usual(retrofit), copy.deepcopy(head.front), head.branches[0]
+    assert isinstance(branch, Branch)
     front.least.fill_(NEVER_NEAR)
-    plain = Embedder(retrofit.backbone, EvidenceHead(front, [head.branches[0]]), Evidence(log_odds=-0.3, temper=0.8))
+    plain = Embedder(retrofit.backbone, EvidenceHead(front, [branch]), Evidence(log_odds=-0.3, temper=0.8))
     check_agreement(plain, vectors, tmp_path / "plain.onnx")
 
 
@@ -131,7 +132,8 @@ def test_a_retrofit_as_it_is_fitted_unless_told_otherwise(tmp_path: Path) -> Non
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("head", ["point", "posterior"])
-def test_points_and_posteriors(head: str, tmp_path: Path) -> None:
-    embedder = Embedder.new(Architecture(backbone="vectors", shape=(7,), head=head, dim=4), seed=0)
-    check_agreement(embedder, np.random.default_rng(0).normal(0, 5, (9, 7)).astype(np.float32), tmp_path / "p.onnx")
+@pytest.mark.parametrize(("head", "match_model"), [("point", MatchCurve(1.0, 3.0)), ("posterior", Evidence())])
+def test_points_and_posteriors(head: str, match_model: MatchModel, tmp_path: Path) -> None:
+    made = Embedder.new(Architecture(backbone="vectors", shape=(7,), head=head, dim=4), seed=0)
+    embedder = Embedder(made.backbone, made.head, match_model)
+    check_agreement(embedder, np.random.default_rng(0).normal(0, 2, (9, 7)).astype(np.float32), tmp_path / "p.onnx")

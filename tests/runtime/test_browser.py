@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar, final
+from typing import Any, final
 
 import numpy as np
 import pytest
@@ -32,11 +32,8 @@ FLAGS = (
 class Quiet(SimpleHTTPRequestHandler):
     """Files of a folder, without a word on standard error."""
 
-    extensions_map: ClassVar[dict[str, str]] = {
-        **SimpleHTTPRequestHandler.extensions_map,
-        ".mjs": "text/javascript",
-        ".wasm": "application/wasm",
-    }
+    def guess_type(self, path: Any) -> str:
+        return {".mjs": "text/javascript", ".wasm": "application/wasm"}.get(Path(path).suffix, super().guess_type(path))
 
     def log_message(self, *words: Any) -> None:
         """Nothing is logged."""
