@@ -326,7 +326,7 @@ class SqliteStore(SqlStore, scheme=""):
         ids: dict[int, str] | None = None
         for start in range(0, len(reachable), ROWS_PER_BATCH):
             keys = reachable[start : start + ROWS_PER_BATCH]
-            found = {row.key: row for row in self._between(keys[0], keys[-1])}
+            found = {row.key: row for row in self._read_whole(keys)}
             for key in keys:
                 if key in found:
                     yield found[key]
@@ -355,15 +355,18 @@ class SqliteStore(SqlStore, scheme=""):
         except DAMAGED:
             return
 
-    def _between(self, first: int, last: int) -> Iterator[RawRow]:
-        """The rows with these keys and those between, without those that cannot be read."""
+    def _read_whole(self, keys: list[int]) -> Iterator[RawRow]:
+        """The rows with these keys, in order, and those between, without those that cannot be read.
+
+        Where some cannot, each half of the keys is tried by itself: damaged keys may lie far apart.
+        """
         try:
-            rows = self._all(f"{self._raw_rows()} WHERE key BETWEEN ? AND ?", first, last)
+            rows = self._all(f"{self._raw_rows()} WHERE key BETWEEN ? AND ?", keys[0], keys[-1])
         except DAMAGED:
-            middle = (first + last) // 2
-            if first < last:
-                yield from self._between(first, middle)
-                yield from self._between(middle + 1, last)
+            middle = len(keys) // 2
+            if middle:
+                yield from self._read_whole(keys[:middle])
+                yield from self._read_whole(keys[middle:])
         else:
             yield from (RawRow(*row) for row in rows)
 
