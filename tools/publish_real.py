@@ -50,12 +50,12 @@ temper of its probabilities was chosen on validation identities, a quarter of th
 `average-linkage` is cut at the height, and `hdbscan` has the settings, that are best on validation identities, for
 each set and condition anew; inputs that HDBSCAN takes for noise are alone. LDA and PLDA are fitted to clean and
 degraded training vectors of one length. *ECE of membership*: of the probability that an item belongs to its cluster;
-right is where most of the others in it show whom it shows. The heads were fitted by `Retrofit` as of commit 4170e34.
+right is where most of the others in it show whom it shows.
 
-Falls short: on clean dogs `hedged` is behind the average linkage of raw vectors; it takes the base rate of pairs for
-0.015 where it is 0.004, and merges too much. On validation dogs it was behind there too. Not measured yet: LDA, PLDA
-and HDBSCAN on dogs, other seeds of the head, and `Retrofit` as it is now. The average linkage of dogs was measured by
-the functions of the tool one by one: the command below was stopped before it came to its end there.
+Falls short: on dogs `hedged` is behind the average linkage of raw vectors when all are clean (0.43 and 0.60), and
+behind that of LDA and PLDA when half are degraded. It takes the base rate of pairs for 0.008 where it is 0.004, and
+merges too much: an error that grows with every item, since one wrong bridge joins two dogs. On text it is ahead of all.
+One seed of the head.
 """
 TOP = """# Hedging on real embeddings
 
@@ -78,8 +78,10 @@ false alarm rate of 0.1, templates of 3, half of the inputs degraded, mean of 5 
 `lda-k` and `plda` are fitted to clean and degraded vectors; `-clean-only` to clean ones; `-unit` to vectors of one
 length. `evidence` is `Retrofit(seed).fit(X, y, poor)`; `evidence-without-poor` makes poorer vectors itself.
 
-`Retrofit` was changed three times after numbers of it here had been read: branches were blended, and two added; then
-strangers and the sign of worse inputs came; then nearness to known vectors, and an uncertainty that hears such signs.
+`Retrofit` was changed four times after numbers of it here had been read: branches were blended, and two added; then
+strangers and the sign of worse inputs came; then nearness to known vectors, and an uncertainty that hears such signs;
+then evidence that fades beyond what taught (with real poorer vectors no number on validation identities moved by more
+than 0.003 but the error cut on degraded text, 0.158 to 0.153; on the test AP of clean text fell from 0.804 to 0.787).
 Each was chosen on validation identities cut from the training ones. A first form of the strangers, which lowered the
 accuracy on degraded dogs to 0.817, was read here too. The rule to take the cosine below 20 identities was made after a
 draw of 10 dogs did worse on the test dogs; no other number here depends on it.
@@ -88,19 +90,21 @@ draw of 10 dogs did worse on the test dogs; no other number here depends on it.
 
 **Falls short.** On text, accuracy on degraded inputs is that of PLDA, not 0.01 above it; refusing by η cuts the error
 by 8 % on clean and 18 % on degraded inputs, not by 20 %, and on clean ones refusing by the distance to the nearest
-training vectors cuts 15 %. On validation intents η cut 31 % of the error on clean inputs: with 50 intents the number
+training vectors cuts 10 %. On validation intents η cut 31 % of the error on clean inputs: with 50 intents the number
 depends much on which they are. DIR is 1.04 times that of the best baseline on dogs, and that of LDA on text; asked was
 1.15 times. Tried for it on validation identities, without gain: posteriors over the gallery at five temperatures,
 scores normalised by their mean and deviation over the gallery, a rarity of templates of their own (0.413 instead of
 0.389 on dogs, before nearness came; not taken, since a store would have to know the strangers).
 
-**Without real poorer vectors** `Retrofit` decides better than the cosine on clean and on degraded inputs, but knows
-little of how inputs really get worse: on degraded ones its probabilities are off by 0.15 and more, η tells them with
-0.70 on dogs, and average precision on degraded dogs is 0.019, far below the 0.086 of the cosine: photos that are
-blurred alike look like one dog, and no stranger says so. Give it real ones.
+**Without real poorer vectors** `Retrofit` decides better than the cosine on clean and on degraded inputs and ranks them
+better, but knows little of how inputs really get worse: accuracy on degraded dogs is 0.70, with real ones 0.82; on
+degraded text its probabilities are off by 0.14, and η tells degraded inputs with 0.76 to 0.78. Give it real ones.
+Ruined inputs are alike and far from all that taught; evidence fades there, else average precision on degraded dogs
+is 0.02, below the 0.09 of the cosine, and their probabilities are off by 0.17.
 
-`evidence-without-poor` was measured with one seed, before nearness and the new uncertainty came. Not measured yet,
-though the tool can (`--only heads`): a linear point head, and a Gaussian head with the loss of the paper.
+**Trained heads.** `point-head` is a linear head whose cosines are trained by the logistic loss of a learnt line, its dimension
+chosen on held-out training identities; `paper-loss` a Gaussian head in 20 dimensions with the loss of the paper. Both
+are trained on clean and degraded vectors.
 
 **Few identities.** `evidence-10x5`: fitted to 10 training identities of 5 vectors, drawn 20 times. Below 20 identities
 `Retrofit` takes the cosine, calibrated: in all 20 draws of both sets its accuracy is exactly that of the raw vectors.
