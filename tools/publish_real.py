@@ -102,9 +102,9 @@ degraded text its probabilities are off by 0.14, and η tells degraded inputs wi
 Ruined inputs are alike and far from all that taught; evidence fades there, else average precision on degraded dogs
 is 0.02, below the 0.09 of the cosine, and their probabilities are off by 0.17.
 
-**Trained heads.** `point-head` is a linear head whose cosines are trained by the logistic loss of a learnt line, its dimension
-chosen on held-out training identities; `paper-loss` a Gaussian head in 20 dimensions with the loss of the paper. Both
-are trained on clean and degraded vectors.
+**Trained heads.** `point-head` is a linear head whose cosines are trained by the logistic loss of a learnt line, its
+dimension chosen on held-out training identities; `paper-loss` is a Gaussian head in 20 dimensions with the loss of the
+paper. Both are trained on clean and degraded vectors.
 
 **Few identities.** `evidence-10x5`: fitted to 10 training identities of 5 vectors, drawn 20 times. Below 20 identities
 `Retrofit` takes the cosine, calibrated: in all 20 draws of both sets its accuracy is exactly that of the raw vectors.
