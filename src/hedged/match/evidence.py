@@ -142,6 +142,25 @@ class Evidence(MatchModel, kind="evidence"):
             factor = give_way(factor, self._rare(z1) + self._rare(z2))
         return self.log_odds.to(factor.dtype) + self.temper.to(factor.dtype) * factor
 
+    def by_dimension(self, z1: Distribution, z2: Distribution) -> Tensor | None:
+        """κ log BF of each dimension of z by itself, `(..., D)`; c and what strangers take off are beside their sum.
+
+        Args:
+            z1: Gaussians with variances of at most 1; of mixtures and turned covariances nothing is said.
+            z2: the same; batches broadcast.
+
+        >>> z1, z2 = (Gaussian(torch.tensor(mean), torch.full((2,), 0.1)) for mean in ([1.0, 0.0], [1.0, 1.0]))
+        >>> [round(share, 2) for share in Evidence().requires_grad_(False).by_dimension(z1, z2).tolist()]
+        [1.36, -1.54]
+        """
+        if not (z1.is_diagonal and z2.is_diagonal) or z1.n_components * z2.n_components > 1:
+            return None
+        _require_posteriors(z1, z2)
+        (mean1, spread1), (mean2, spread2) = (self._latent(z).parts() for z in (z1, z2))
+        alone = [part.squeeze(-2).unsqueeze(-1) for part in (mean1, spread1, mean2, spread2)]  # each dimension a batch
+        each = log_factor(alone[0], alone[1].expand_as(alone[0]), alone[2], alone[3].expand_as(alone[2]))
+        return self.temper.to(each.dtype) * each
+
     def self_logit(self, z: Distribution) -> Tensor:
         """c′ + κ′ log BF(x, x), and the clarity, `(...)`; c + κ log BF(x, x) where c′ and κ′ are not set.
 

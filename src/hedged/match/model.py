@@ -180,6 +180,15 @@ class MatchModel(nn.Module, ABC):
         """
         return _pairs.chosen_logits(self.logit, z, items, chosen, self.values_per_pair(z, items))
 
+    def by_dimension(self, z1: Distribution, z2: Distribution) -> Tensor | None:
+        """What each dimension adds to the log-odds, `(..., D)`; None where log-odds are no sum over dimensions.
+
+        Args:
+            z1: The first embeddings.
+            z2: The second embeddings.
+        """
+        return None
+
     def pair_costs(self, z: Distribution, labels: Tensor) -> Tensor:
         """Σ −log p over the matching pairs of a batch and Σ −log(1 − p) over the others, `(2,)`, with gradients.
 

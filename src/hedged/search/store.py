@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -145,6 +145,13 @@ class Store(Closing):
     @abstractmethod
     def header(self) -> Header:
         """What all its embeddings have in common."""
+
+    def moment(self) -> Hashable:
+        """Something that is another after every write, by whomever: as long as it is equal, nothing has changed.
+
+        Unless a subclass knows better, no two moments are equal.
+        """
+        return object()
 
     def index(self, plan: Plan | None = None, ef_search: int | None = None) -> Index:
         """The way to search in this store. By default every row is compared, which is exact and slow.

@@ -5,7 +5,7 @@ The first stage is in the database, over plain vectors; ranking by match probabi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self, final
 
@@ -173,6 +173,10 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
     def remove(self, ids: Iterable[str]) -> int:
         with self._writing():
             return len(self._all("DELETE FROM item WHERE id = ANY(?) RETURNING key", as_column("ids", ids)))
+
+    def moment(self) -> Hashable:
+        with self.reading():  # every row knows the transaction that wrote it; one that was removed is missing
+            return self._uuid, *self._all("SELECT count(*), max(xmin::text::bigint) FROM item")[0]
 
     def build_graph(self, plan: Plan) -> None:
         """Build an HNSW graph over the means, so that a search need not look at all of them; it replaces any other.

@@ -262,6 +262,9 @@ class SqliteStore(SqlStore, scheme=""):
         """Whether something may be left of removed rows."""
         return bool(self._all("SELECT 1 FROM sqlite_schema WHERE name = ?", TRACES))
 
+    def moment(self) -> State:
+        return self.state()
+
     def state(self) -> State:
         """The last write."""
         with self.reading():
