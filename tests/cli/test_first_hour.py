@@ -16,10 +16,9 @@ from PIL import Image
 
 from hedged import Embedder, Gaussian, Point
 from hedged.cli import _inputs
-from hedged.cli._decisions import guess
 from hedged.cli._output import print_table
 from hedged.data import list_photos, open_features, read_pairs
-from hedged.decisions import Decider, Policy, Temperature
+from hedged.decisions import Decider, Policy, Temperature, guess
 from hedged.training import Run, load_config
 
 
@@ -142,10 +141,10 @@ def test_without_a_calibration_match_still_answers(hedged: Hedged, run: Path, ph
         assert "uncertainty" in told["rule"] or "hedged evaluate" in told["rule"]
 
 
-def test_the_rule_without_a_calibration(tmp_path: Path) -> None:
-    assert guess(tmp_path, 9.0, (0.6, 0.0)).answer == "unsure"
-    assert guess(tmp_path, 9.0, (0.0, 0.0)).answer == "same"
-    assert guess(tmp_path, -9.0, (0.4, 0.0)).answer == "different"
+def test_the_rule_without_a_calibration() -> None:
+    assert guess(9.0, (0.6, 0.0)).answer == "unsure"
+    assert guess(9.0, (0.0, 0.0)).answer == "same"
+    assert guess(-9.0, (0.4, 0.0)).answer == "different"
 
 
 def test_linked_folders_are_followed_but_not_in_circles(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from hedged.cli._output import print_table
 
 if TYPE_CHECKING:
     from hedged.decisions import Answer, Calibration, Decider, Interval
-
-UNSURE = 0.5  # η from which on two samples of one embedding match less often than not
 
 
 def print_calibration(found: Calibration, where: str) -> None:
@@ -44,49 +39,6 @@ def answer_as_json(answer: Answer, decider: Decider) -> dict[str, Any]:
     """A decision for programs."""
     calibrated = {"probability": answer.probability, "base_rate": decider.base_rate}
     return {"calibrated": calibrated, "decision": answer.verdict.value}
-
-
-class Guess(NamedTuple):
-    """What is said of a pair by a model that was not calibrated.
-
-    Args:
-        answer: same, different or unsure.
-        rule: Why, in words.
-    """
-
-    answer: str
-    rule: str
-
-
-def guess(run: Path, log_odds: float, etas: Sequence[float]) -> Guess:
-    """Same, different or unsure, without a calibration: at the threshold of `hedged evaluate`, or at 0.5.
-
-    Args:
-        run: The folder of the model.
-        log_odds: The model's, of a match.
-        etas: The uncertainty of each of the two.
-    """
-    from hedged._odds import expit
-
-    if max(etas) > UNSURE:
-        return Guess("unsure", f"an uncertainty is above {UNSURE:g} (see `hedged calibrate`)")
-    found = _evaluated_threshold(run)
-    threshold, where = (0.0, "see `hedged calibrate`") if found is None else (found, "chosen by `hedged evaluate`")
-    above = log_odds >= threshold
-    rule = f"the probability is {'at least' if above else 'below'} {expit(threshold):.4f} ({where})"
-    return Guess("same" if above else "different", rule)
-
-
-def _evaluated_threshold(run: Path) -> float | None:
-    """The log-odds from which on `hedged evaluate` took pairs for matches, if it did."""
-    from hedged.training import Run
-
-    try:
-        content = json.loads(Run(run).metrics_file().read_text(encoding="utf-8"))
-        threshold = content["decisions"]["threshold"]["log_odds"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return float(threshold) if isinstance(threshold, int | float) else None
 
 
 def _rows(found: Calibration) -> list[tuple[str, str, str]]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hedged.cli._decisions import answer_as_json, answer_as_rows, guess
+from hedged.cli._decisions import answer_as_json, answer_as_rows
 from hedged.cli._inputs import read_row, takes_vectors
 from hedged.cli._novelty import how_to_know, of_each, shown
 from hedged.cli._output import Json, examples, print_json, print_table
@@ -42,8 +42,9 @@ def match(
     unsure, and by what rule.
     """
     embedder = load_embedder(run)
-    from hedged.decisions import load_decider  # after it: loading a model decides how torch is imported
+    from hedged.decisions import guess, load_decider  # after it: loading a model decides how torch is imported
     from hedged.match import match_logit
+    from hedged.training import Run
 
     decider = load_decider(run, embedder.fingerprint())
     if takes_vectors(embedder):
@@ -57,7 +58,7 @@ def match(
     log_odds = match_logit(z[:1], z[1:], embedder.match_model).item()
     answer = decider.answer(log_odds) if decider else None
     eta_a, eta_b = embedder.uncertainty(z).tolist()
-    guessed = guess(run, log_odds, (eta_a, eta_b))
+    guessed = guess(log_odds, (eta_a, eta_b), Run(run).evaluated_threshold)
     if json:
         images = [
             {"path": str(path), "uncertainty": eta, "novelty": new}

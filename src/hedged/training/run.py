@@ -25,6 +25,7 @@ from typing import Literal, final
 
 from hedged._files import CALIBRATION, make_folder, remove_parts, write_text
 from hedged._locks import owning
+from hedged._reading import read_json
 from hedged.errors import ConfigError, RunError
 from hedged.models import Embedder
 from hedged.models.saved import DESCRIPTION
@@ -151,6 +152,15 @@ class Run:
         """`Config.digest()` of the settings that the trained model was made with, as the model remembers it."""
         notes = self.embedder.notes
         return notes.get("digest", notes.get("fingerprint"))  # of models written before this key had this name
+
+    @property
+    def evaluated_threshold(self) -> float | None:
+        """The log-odds from which on `hedged evaluate` took pairs for matches; None if it was not asked."""
+        try:
+            threshold = read_json(self.metrics_file())["decisions"]["threshold"]["log_odds"]
+        except (OSError, ValueError, LookupError, TypeError):
+            return None
+        return float(threshold) if isinstance(threshold, int | float) else None
 
     @property
     def resume_command(self) -> str:
