@@ -24,7 +24,6 @@ AUDIT_EXAMPLES = examples(
 )
 MOST_PICTURED = 50  # findings of a kind that the page shows
 MOST_WARNED = 10  # findings that `index add` names
-MOST_CHECKED = 20_000  # rows of a store that is looked at after an addition: more would take long
 SIDE = 112  # pixels of a picture
 BESIDE = 3  # items of each of two labels beside a label that is likely wrong
 ITEMS = 8  # pictures of a finding
@@ -125,7 +124,7 @@ def lines_of(found: Audit) -> dict[str, list[Line]]:
     return {
         "mislabelled": [
             Line(
-                f"{one.id} is not {one.label}, more likely {one.likelier} ({one.likelier_probability:.2f})",
+                one.words,
                 one.probability,
                 [one.id],
                 [one.label],
@@ -135,7 +134,7 @@ def lines_of(found: Audit) -> dict[str, list[Line]]:
         ],
         "duplicates": [
             Line(
-                f"{one.first} ({one.first_label}) is {one.second} ({one.second_label})",
+                one.words,
                 one.probability,
                 [one.first, one.second],
                 [one.first_label, one.second_label],
@@ -144,8 +143,7 @@ def lines_of(found: Audit) -> dict[str, list[Line]]:
         ],
         "divided": [
             Line(
-                f"{one.label} is two, of {len(one.first)} and {len(one.second)} items, such as {one.first[0]} and "
-                f"{one.second[0]}",
+                one.words,
                 one.probability,
                 [*one.first[: ITEMS // 2], *one.second[: ITEMS // 2]],
                 [f"{one.label}, first"] * len(one.first[: ITEMS // 2])
@@ -153,30 +151,24 @@ def lines_of(found: Audit) -> dict[str, list[Line]]:
             )
             for one in found.divided
         ],
-        "poor": [
-            Line(f"{one.id} ({one.label}), uncertainty {one.uncertainty:.3f}", one.probability, [one.id], [one.label])
-            for one in found.poor
-        ],
+        "poor": [Line(one.words, one.probability, [one.id], [one.label]) for one in found.poor],
     }
 
 
 def warn_of_enrolments(store: Store, added: Sequence[str]) -> None:
-    """Warn of what was just added, if it looks wrong; stores that are large or have few labels are not looked at.
+    """Warn of what was just added, if it looks wrong.
 
     Args:
         store: The store.
         added: The ids that were added.
     """
-    from hedged.search import read_audit
+    from hedged.search import audit_of_added
 
-    if not added or store.count() > MOST_CHECKED or store.label_count() < 2:
-        return
-    found = read_audit(store).about(set(added))
-    lines = [line for each in lines_of(found).values() for line in each]
-    for line in lines[:MOST_WARNED]:
-        LOGGER.warning("check the label: %s (probability %.3f)", line.words, line.probability)
-    if lines[MOST_WARNED:]:
-        LOGGER.warning("and %s more: `hedged index audit %s` lists them", f"{len(lines) - MOST_WARNED:,}", store.name)
+    found = audit_of_added(store, added)
+    for one in found[:MOST_WARNED]:
+        LOGGER.warning("check the label: %s (probability %.3f)", one.words, one.probability)
+    if found[MOST_WARNED:]:
+        LOGGER.warning("and %s more: `hedged index audit %s` lists them", f"{len(found) - MOST_WARNED:,}", store.name)
 
 
 def _ids_by_label(store: Store) -> dict[str, list[str]]:

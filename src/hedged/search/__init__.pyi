@@ -1,9 +1,11 @@
 from .audit import Audit as Audit
 from .audit import Divided as Divided
 from .audit import Duplicates as Duplicates
+from .audit import Finding as Finding
 from .audit import Mislabelled as Mislabelled
 from .audit import Poor as Poor
 from .audit import audit_gallery as audit_gallery
+from .audit import audit_of_added as audit_of_added
 from .audit import read_audit as read_audit
 from .cluster import Alike as Alike
 from .cluster import Clusters as Clusters

@@ -4,7 +4,18 @@
 it together.
 """
 
-from hedged.search.audit.audit import WRONG_SHARE, audit_gallery, read_audit
-from hedged.search.audit.findings import Audit, Divided, Duplicates, Mislabelled, Poor
+from hedged.search.audit.audit import WRONG_SHARE, audit_gallery, audit_of_added, read_audit
+from hedged.search.audit.findings import Audit, Divided, Duplicates, Finding, Mislabelled, Poor
 
-__all__ = ["WRONG_SHARE", "Audit", "Divided", "Duplicates", "Mislabelled", "Poor", "audit_gallery", "read_audit"]
+__all__ = [
+    "WRONG_SHARE",
+    "Audit",
+    "Divided",
+    "Duplicates",
+    "Finding",
+    "Mislabelled",
+    "Poor",
+    "audit_gallery",
+    "audit_of_added",
+    "read_audit",
+]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import torch
 
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.match import self_mismatch
-from hedged.search.audit.findings import Audit, Divided, Duplicates, Mislabelled, Poor
+from hedged.search.audit.findings import Audit, Divided, Duplicates, Finding, Mislabelled, Poor
 from hedged.search.audit.items import find_duplicates, match_with_strangers
 from hedged.search.audit.labels import Halves, divide_identities, doubt_labels
 from hedged.search.identify import Identities, LogOdds
@@ -16,6 +16,7 @@ from hedged.search.rows import Filter
 from hedged.search.store import Store
 
 WRONG_SHARE = 0.01  # of labels, expected before anything is seen
+MOST_CHECKED = 20_000  # rows of a store that is looked at after an addition: more would take long
 LIKELY = 0.5  # what is reported has at least this probability
 MATCHES_EVERYBODY = 0.25  # of matching somebody else: a sharp item has less than half of it (docs/open-world.md)
 
@@ -108,3 +109,15 @@ def read_audit(
     gallery = Identities.read(store, where)
     ids = [row.id for batch in store.batches(where) for row in batch.described if row.label is not None]
     return audit_gallery(gallery, ids, wrong_share, calibrated)
+
+
+def audit_of_added(store: Store, added: Collection[str]) -> list[Finding]:
+    """What looks wrong about rows that were just added; a store that is large or has one label is not looked at.
+
+    Args:
+        store: The store.
+        added: The ids that were added.
+    """
+    if not added or store.count() > MOST_CHECKED or store.label_count() < 2:
+        return []
+    return read_audit(store).about(set(added)).findings()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 
 class Mislabelled(NamedTuple):
@@ -24,6 +24,11 @@ class Mislabelled(NamedTuple):
     likelier: str
     likelier_probability: float
 
+    @property
+    def words(self) -> str:
+        """The finding in words."""
+        return f"{self.id} is not {self.label}, more likely {self.likelier} ({self.likelier_probability:.2f})"
+
 
 class Duplicates(NamedTuple):
     """Two items under two names that are each other's best match and likely show one identity.
@@ -42,6 +47,11 @@ class Duplicates(NamedTuple):
     second_label: str
     probability: float
 
+    @property
+    def words(self) -> str:
+        """The finding in words."""
+        return f"{self.first} ({self.first_label}) is {self.second} ({self.second_label})"
+
 
 class Divided(NamedTuple):
     """A label that likely stands for two identities.
@@ -58,6 +68,14 @@ class Divided(NamedTuple):
     first: list[str]
     second: list[str]
 
+    @property
+    def words(self) -> str:
+        """The finding in words."""
+        return (
+            f"{self.label} is two, of {len(self.first)} and {len(self.second)} items, such as {self.first[0]} and "
+            f"{self.second[0]}"
+        )
+
 
 class Poor(NamedTuple):
     """An item that says so little that it matches everybody.
@@ -73,6 +91,14 @@ class Poor(NamedTuple):
     label: str
     probability: float
     uncertainty: float
+
+    @property
+    def words(self) -> str:
+        """The finding in words."""
+        return f"{self.id} ({self.label}), uncertainty {self.uncertainty:.3f}"
+
+
+Finding: TypeAlias = Mislabelled | Duplicates | Divided | Poor
 
 
 @final
@@ -114,6 +140,10 @@ class Audit:
             [one for one in self.divided if any(each in ids for each in (*one.first, *one.second))],
             [one for one in self.poor if one.id in ids],
         )
+
+    def findings(self) -> list[Finding]:
+        """All of them, kind by kind."""
+        return [*self.mislabelled, *self.duplicates, *self.divided, *self.poor]
 
     def content(self) -> dict[str, Any]:
         """All of it as plain data, for JSON."""
