@@ -49,7 +49,7 @@ def change(path: Path, key: str, value: Any) -> None:
     ("key", "value", "words"),
     [
         ("model", "other", "made for another model"),
-        ("format", 99, "format 99, this version of hedged reads formats 1 to 2"),
+        ("format", 99, "format 99, this version of hedged reads formats 1 to 3"),
         ("base_rate", 2.0, "base_rate"),
         ("calibrator", {"kind": "magic"}, "calibrator"),
         ("calibrator", {"kind": "isotonic", "scores": [1.0, 0.0], "values": [0.0, 1.0]}, "both rising"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, final
 
+import numpy as np
+
 from hedged.decisions.calibrators import base_rate_shift
 from hedged.decisions.choice import Choice, Quality, choose
 from hedged.decisions.decider import Decider
@@ -14,6 +16,7 @@ from hedged.decisions.thresholds import FalseMatchThreshold, false_match_thresho
 from hedged.errors import ValueRangeError
 
 NEVER = AbstainByRate(0.0)
+SCORES_KEPT = 2000  # of matching pairs, and of the others
 
 
 @final
@@ -100,8 +103,18 @@ def calibrate(pairs: ScoredPairs, fingerprint: str, aims: Aims = AIMS, seed: int
     else:
         accept_from = aims.abstention.threshold(choice.calibrator, aims.base_rate)
     policy = aims.abstention.policy(pairs, choice.calibrator, aims.base_rate, accept_from)
-    decider = Decider(fingerprint, choice.calibrator, aims.base_rate, policy)
+    decider = Decider(fingerprint, choice.calibrator, aims.base_rate, policy, scores=_scores(pairs))
     return Calibration(decider, choice, threshold, outcome(policy, pairs, aims.base_rate), pairs, aims)
+
+
+def _scores(pairs: ScoredPairs) -> dict[str, tuple[float, ...]]:
+    """The scores of either kind of pairs, sorted; of many, as many as are kept, evenly spaced."""
+    found = {}
+    for name, wanted in (("match", True), ("non_match", False)):
+        scores = np.nan_to_num(np.sort(pairs.logit[pairs.matches == wanted]))  # JSON has no infinity
+        kept = scores[np.linspace(0, len(scores) - 1, min(len(scores), SCORES_KEPT)).round().astype(int)]
+        found[name] = tuple(float(f"{score:.6g}") for score in kept)
+    return found
 
 
 def _numbers(quality: Quality) -> dict[str, float]:

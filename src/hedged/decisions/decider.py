@@ -18,8 +18,8 @@ from hedged.decisions.guarantees import FalsePositiveThreshold, GalleryThreshold
 from hedged.decisions.policy import Policy, Verdict
 from hedged.errors import HedgedError, RunError
 
-FORMAT = 2
-READABLE = (1, FORMAT)  # the first knew nothing of galleries
+FORMAT = 3
+READABLE = (1, 2, FORMAT)  # the first knew nothing of galleries, the second nothing of scores
 
 
 class Answer(NamedTuple):
@@ -46,6 +46,8 @@ class Decider:
         policy: When to accept, reject and abstain.
         gallery: Thresholds for identification, if `hedged calibrate --fpir` found some.
         reference: What inputs were like, by statistic, one input an identity, for `hedged drift`; None: not known.
+        scores: The model's log-odds of the pairs it was made on, sorted, under "match" and "non_match", thinned out
+            where they are many; None: not known.
 
     >>> from hedged.decisions import Temperature
     >>> decider = Decider("0123456789abcdef", Temperature(2.0, 1.0), 0.5, Policy(-2.0, 3.0))
@@ -59,6 +61,7 @@ class Decider:
     policy: Policy
     gallery: GalleryThresholds | None = None
     reference: dict[str, tuple[float, ...]] | None = None
+    scores: dict[str, tuple[float, ...]] | None = None
 
     def log_odds(self, scores: Any) -> Any:
         """Calibrated log-odds at the base rate, an array of the shape of `scores`.
@@ -106,6 +109,7 @@ class Decider:
             **self.describe(),
             "gallery": self.gallery.describe() if self.gallery else None,
             "reference": self.reference,
+            "scores": self.scores,
             "report": report or {},
         }
         write_json(Path(folder) / CALIBRATION, content)
@@ -116,7 +120,8 @@ class Decider:
         policy = Policy(saved.reject_below, saved.accept_from)
         gallery = saved.gallery.restored() if saved.gallery else None
         calibrator = Calibrator.restore(saved.calibrator)
-        return cls(saved.model, calibrator, saved.base_rate, policy, gallery, saved.reference)
+        scores = saved.scores.model_dump() if saved.scores else None
+        return cls(saved.model, calibrator, saved.base_rate, policy, gallery, saved.reference, scores)
 
 
 def load_decider(folder: str | Path, fingerprint: str) -> Decider | None:
@@ -167,6 +172,11 @@ class _SavedGallery(_Checked):
         return GalleryThresholds(self.identities, self.strangers, found)
 
 
+class _SavedScores(_Checked):
+    match: tuple[float, ...]
+    non_match: tuple[float, ...]
+
+
 class _Saved(_Checked):
     format: int
     model: str
@@ -176,6 +186,7 @@ class _Saved(_Checked):
     accept_from: float
     gallery: _SavedGallery | None = None
     reference: dict[str, tuple[float, ...]] | None = None
+    scores: _SavedScores | None = None
     report: dict[str, Any]
 
 
