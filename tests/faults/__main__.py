@@ -17,7 +17,7 @@ from random import Random
 from faults.disk import Disk, Fault, Way, load_into_this_process
 
 WAYS = ((Way.ONCE, errno.EIO), (Way.FULL, errno.ENOSPC), (Way.KILL, errno.EIO))
-LIMITS = tuple(2**20 * megabytes for megabytes in (1, 2, 4, 8, 16, 32, 64, 128, 256))
+LEAST, MOST = 2**20, 2**28  # bytes of memory that a verb is left with, beyond those that it begins with
 LINE = "{:<16}{:>7}{:>8}{:>9}{:>10}{:>8}{:>10}"
 
 
@@ -26,6 +26,7 @@ def main() -> int:
     parser.add_argument("--verb", action="append", help="all by default")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="every N-th call to the disk fails")
     parser.add_argument("--kills", type=int, default=10, metavar="N", help="kills at random of each verb")
+    parser.add_argument("--limits", type=int, default=9, metavar="N", help="limits of memory, from 1 to 256 MB")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     load_into_this_process("faults")
@@ -47,8 +48,8 @@ def main() -> int:
                     bench.fail(Fault(number, way, error))
             for _ in range(given.kills):
                 bench.kill(random.uniform(0, bench.seconds))
-            for memory in LIMITS:
-                bench.limit(memory)
+            for number in range(given.limits):
+                bench.limit(round(LEAST * (MOST / LEAST) ** (number / max(given.limits - 1, 1))))
         tally = bench.tally
         numbers = tally.calls, tally.trials, tally.refused, tally.unharmed, tally.killed, len(tally.failures)
         print(LINE.format(name, *map(str, numbers)), flush=True)
