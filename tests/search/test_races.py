@@ -271,3 +271,17 @@ def test_stores_are_files_like_any_other(tmp_path: Path) -> None:
         store.add(Rows(["x"], embeddings("point", 1), MODEL))
         store.verify()
         assert np.concatenate([b.keys for b in store.batches()]).tolist() == [1]
+
+
+def test_a_second_connection_of_a_process_does_not_end_the_locks_of_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with SqliteStore.create(path, header_of("point")) as first:
+        first.add(rows("point", 3))
+        with SqliteStore(path):
+            pass
+        code = f"from hedged.search import open_store; open_store({str(path)!r}).close()"
+        subprocess.run([sys.executable, "-c", code], check=True)
+        assert path.with_name("a.db-wal").exists()  # whoever is last removes it, and the first is still there
+        assert first.count() == 3
+        first.verify()
+    assert not path.with_name("a.db-wal").exists()

@@ -6,7 +6,9 @@ import json
 import logging
 import os
 import sqlite3
+import threading
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
@@ -120,6 +122,29 @@ def _set_aside_left_files(path: Path) -> None:
         left.unlink(missing_ok=True)
 
 
+class _Connection(sqlite3.Connection):
+    """A connection that is counted. While there is one, nothing but SQLite may open the file in this process: to close
+    it again would end the locks of all connections, and another process could take away the log that they read.
+    """
+
+    _file: FileIdentity | None = None
+
+    def count(self, file: FileIdentity) -> None:
+        self._file = file
+        _connections[file] += 1
+
+    def close(self) -> None:
+        file, self._file = self._file, None
+        super().close()
+        if file is not None:
+            with _counting:
+                _connections[file] -= 1
+
+
+_connections: Counter[FileIdentity] = Counter()
+_counting = threading.RLock()
+
+
 def open_file(path: Path) -> tuple[sqlite3.Connection, FileIdentity]:
     """A connection to an existing store, its kind and version checked, and which file that is.
 
@@ -132,9 +157,11 @@ def open_file(path: Path) -> tuple[sqlite3.Connection, FileIdentity]:
         identity = identity_of(path)
         if identity is None or not path.is_file():
             raise StoreError(f"there is no store {path}: make one with `hedged index build RUN {path} INPUTS`")
-        _refuse_truncated(path)
-        with translating_errors(path):
+        with translating_errors(path), _counting:
+            if not _connections[identity]:
+                _refuse_truncated(path)
             connection = _connect(path)
+            connection.count(identity)
             try:
                 _check_kind(path, connection)
                 connection.execute("PRAGMA synchronous = FULL")  # a write is on disk when it is acknowledged
@@ -194,17 +221,21 @@ def read_columns(connection: sqlite3.Connection) -> dict[str, Any]:
     return dict(zip((name for name, *_ in cursor.description), cursor.fetchone() or (), strict=False))
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> _Connection:
     """A write-ahead log needs a file beside the store even to read; where none can be made, nobody can be writing."""
     address = f"file:{quote(os.fsencode(path))}"
-    connection = sqlite3.connect(f"{address}?mode=rw", uri=True, isolation_level=None, timeout=TIMEOUT_SECONDS)
+    connection = sqlite3.connect(
+        f"{address}?mode=rw", uri=True, isolation_level=None, timeout=TIMEOUT_SECONDS, factory=_Connection
+    )
     try:
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except sqlite3.OperationalError as error:
         connection.close()
         if error.sqlite_errorname.partition("_")[2].split("_")[0] not in ("CANTOPEN", "READONLY") or _log_size(path):
             raise
-        connection = sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True, isolation_level=None)
+        connection = sqlite3.connect(
+            f"{address}?mode=ro&immutable=1", uri=True, isolation_level=None, factory=_Connection
+        )
     return connection
 
 
