@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
+import signal
 import sqlite3
 import struct
 from contextlib import closing
@@ -22,6 +24,7 @@ from hedged.search import (
     Header,
     Plan,
     PostgresStore,
+    Rows,
     SqliteStore,
     Store,
     create_store,
@@ -29,6 +32,7 @@ from hedged.search import (
     repair_store,
 )
 from hedged.search.engines._faiss import IndexFile, file_of, read_index_file, write_index_file
+from hedged.search.engines._sql import SqlStore
 from hedged.search.index import Kind
 
 ROWS = 60
@@ -289,6 +293,40 @@ def test_repair_copies_all_of_a_whole_store(tmp_path: Path, kind: str) -> None:
     assert (done.kept, done.lost) == (30, [])
     with open_store(tmp_path / "b.db") as again:
         assert content(again) == before
+
+
+@pytest.mark.parametrize("end", [RuntimeError, None])
+def test_a_repair_that_is_cut_short_leaves_no_store_that_looks_whole(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: type[Exception] | None
+) -> None:
+    """It raises, or the process is killed, between two batches; run again, it keeps all."""
+    for module in ("hedged.search.store", "hedged.search.engines._sql", "hedged.search.engines.sqlite"):
+        monkeypatch.setattr(f"{module}.ROWS_PER_BATCH", 7)
+    monkeypatch.setattr(SqlStore._salvaged, "__defaults__", (7,))
+    added = SqliteStore.add
+
+    def add(store: SqliteStore, given: Rows) -> None:
+        if store.count() > 30:
+            if end is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+            else:
+                raise end("cut short")
+        added(store, given)
+
+    new = tmp_path / "new.db"
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteStore, "add", add)
+        if end is None:
+            process = os.fork()
+            if process == 0:
+                repair_store(path, new)
+            assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
+        else:
+            with pytest.raises(end):
+                repair_store(path, new)
+    assert not new.exists()
+    assert repair_store(path, new).kept == ROWS
+    assert [one.name for one in tmp_path.iterdir() if "new.db" in one.name] == ["new.db"]
 
 
 def test_repair_of_what_cannot_be_repaired(path: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import final
 
 from hedged.errors import StoreError
 from hedged.search.rows import Batch, Header, Rows
-from hedged.search.store import create_store, reserve, salvaging
+from hedged.search.store import build_store, reserve, salvaging
 
 
 @final
@@ -32,7 +32,7 @@ def repair_store(location: str | Path, into: str | Path, header: Header | None =
 
     Args:
         location: The damaged store, which is only read.
-        into: The path or the address of the new store; nothing may be there.
+        into: The path or the address of the new store; nothing may be there. A file appears whole or not at all.
         header: What the embeddings have in common, for a store whose own header is damaged: `Header.of(embedder)`.
     """
     with reserve(into), salvaging(location, header) as found:
@@ -41,12 +41,8 @@ def repair_store(location: str | Path, into: str | Path, header: Header | None =
                 f"{found.name} no longer says which model it is of: give the model that it was built with, `hedged "
                 "index repair STORE NEW --model RUN` or repair_store(..., header=Header.of(embedder))"
             )
-        kept, ids = 0, set[str]()
-        with create_store(into, found.header) as store:
-            for batch in found.batches:
-                rows = _rows(found.header, batch, ids)
-                store.add(rows)
-                kept += len(rows)
+        common, ids = found.header, set[str]()
+        kept = build_store(into, common, (_rows(common, batch, ids) for batch in found.batches))
         return Repaired(kept, found.lost)
 
 

@@ -97,6 +97,22 @@ class Store(Closing):
         """
 
     @classmethod
+    def build(cls, location: str, header: Header, parts: Iterable[Rows]) -> int:
+        """Make a store of rows, and return how many there are.
+
+        Unless a subclass knows better, it is there before it has all of them.
+
+        Args:
+            location: The address, scheme and all.
+            header: What its embeddings have in common.
+            parts: Its rows, some at a time.
+        """
+        with cls.create(location, header) as store:
+            for rows in parts:
+                store.add(rows)
+            return store.count()
+
+    @classmethod
     @abstractmethod
     def refuse_existing(cls, location: str) -> None:
         """Raise an error if there is a store, or anything else, at an address.
@@ -288,6 +304,17 @@ def create_store(location: str | Path, header: Header) -> Store:
         header: What its embeddings will have in common, such as `Header.of(embedder)`.
     """
     return _class_for(location).create(str(location), header)
+
+
+def build_store(location: str | Path, header: Header, parts: Iterable[Rows]) -> int:
+    """Make a store of rows, and return how many there are; a file appears with all of them or not at all.
+
+    Args:
+        location: The path of a file, or an address such as `postgresql://host/database#name`.
+        header: What its embeddings have in common.
+        parts: Its rows, some at a time.
+    """
+    return _class_for(location).build(str(location), header, parts)
 
 
 def open_store(location: str | Path) -> Store:

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,19 +48,32 @@ FileIdentity = tuple[int, int]  # device and number of a file
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
 
 
-def make_file(path: Path, header: Header) -> None:
-    """Make an empty store, which appears whole or not at all, and where nothing is yet.
+def make_file(path: Path, header: Header, fill: Callable[[Path], object] | None = None) -> None:
+    """Make a store, which appears whole or not at all, and where nothing is yet.
 
     Args:
         path: The file.
         header: What its embeddings will have in common.
+        fill: Writes rows to the empty store at the path that it is given; None: it stays empty.
     """
+
+    def write(part: Path) -> None:
+        part.write_bytes(content)
+        if fill is None:
+            return
+        try:
+            fill(part)
+            with translating_errors(path), closing(_connect(part)) as connection:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()  # to close alone tells no failure
+        finally:
+            _remove_log(part)
+
     with owning_file(path):
         refuse_existing(path)
         with translating_errors(path):
             content = _empty(header)
         _set_aside_left_files(path)
-        write_atomically(path, lambda part: part.write_bytes(content))
+        write_atomically(path, write)
 
 
 def refuse_existing(path: Path) -> None:
@@ -118,8 +131,12 @@ def _set_aside_left_files(path: Path) -> None:
             log,
             aside,
         )
-    for left in (log, path.with_name(f"{path.name}-shm"), path.with_name(f"{path.name}-journal")):
-        left.unlink(missing_ok=True)
+    _remove_log(path)
+
+
+def _remove_log(path: Path) -> None:
+    for ending in ("wal", "shm", "journal"):
+        path.with_name(f"{path.name}-{ending}").unlink(missing_ok=True)
 
 
 class _Connection(sqlite3.Connection):

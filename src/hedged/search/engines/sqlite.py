@@ -87,6 +87,19 @@ class SqliteStore(SqlStore, scheme=""):
         return cls(location)
 
     @classmethod
+    def build(cls, location: str, header: Header, parts: Iterable[Rows]) -> int:
+        counted: list[int] = []
+
+        def fill(part: Path) -> None:
+            with cls(part) as store:
+                for rows in parts:
+                    store.add(rows)
+                counted.append(store.count())
+
+        make_file(Path(location), header, fill)
+        return counted[0]
+
+    @classmethod
     def refuse_existing(cls, location: str) -> None:
         refuse_existing(Path(location))
 
