@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-EXTRAS = ("parquet", "search", "postgres", "timm")  # of users; tools of developers may be new
+EXTRAS = ("parquet", "search", "postgres", "timm", "runtime")  # of users, but for onnx, which needs a newer torch
 LEAST = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(\[[^\]]*\])?>=(?P<version>[0-9.]+)")
 
 
@@ -19,7 +19,8 @@ def minimal_versions() -> list[str]:
     """`name==version` of each dependency that states a least version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     stated = [*project["dependencies"], *(one for extra in EXTRAS for one in project["optional-dependencies"][extra])]
-    return [f"{found['name']}=={found['version']}" for one in stated if (found := LEAST.fullmatch(one))]
+    found = [match for one in stated if (match := LEAST.fullmatch(one))]
+    return list(dict.fromkeys(f"{one['name']}=={one['version']}" for one in found))
 
 
 if __name__ == "__main__":

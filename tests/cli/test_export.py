@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from cli.commands import Hedged, check_refused
+from torch.torch_version import TorchVersion
 
 from hedged import Architecture, Embedder
 from hedged.runtime import Model
@@ -65,3 +67,10 @@ def test_a_missing_package_is_named_with_what_to_install(
         "onnxscript is not installed",
         "pip install 'hedged[onnx]'",
     )
+
+
+def test_a_torch_that_cannot_export_is_named(
+    hedged: Hedged, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "__version__", TorchVersion("2.6.0+cpu"))
+    check_refused(hedged("export", run, "--onnx", tmp_path / "m.onnx"), "needs torch 2.13 or newer, this is 2.6.0+cpu")

@@ -33,6 +33,7 @@ from hedged.models.embedder import Embedder
 
 FORMAT = 1
 OPSET = 18  # of ONNX: what runtimes of the last years know, those of browsers included
+LEAST_TORCH = "2.13"  # 2.6 fails on these graphs; none between was tried
 KEY, CHECKSUM = "hedged", "hedged.checksum"  # of the metadata
 NEEDED = ("onnx", "onnxscript", "onnxruntime")
 MAX_BYTES = 2**31 - 2**24  # protobuf's limit, less what is no weight
@@ -109,6 +110,11 @@ def require_exporter() -> None:
         raise MissingDependencyError(
             f"exporting to ONNX needs {', '.join(NEEDED)}, of which {', '.join(missing)} is not installed: "
             "pip install 'hedged[onnx]'"
+        )
+    if torch.__version__ < LEAST_TORCH:  # which compares numbers, not letters
+        raise MissingDependencyError(
+            f"exporting to ONNX needs torch {LEAST_TORCH} or newer, this is {torch.__version__}: "
+            "pip install --upgrade 'hedged[onnx]'"
         )
 
 
