@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, final
 
 from faults.disk import Disk, Fault, Way
-from faults.verbs import Verb, hedged
+from faults.verb import Verb, hedged
 
 POLL = 0.002  # seconds between two looks at a process
 PATIENCE = 60_000  # looks at a verb until it is taken to hang
