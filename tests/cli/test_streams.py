@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from cli.commands import Hedged, check_refused
 
-from hedged.cli import match
 from hedged.data.photos.listing import list_photos
 from hedged.errors import ConfigError
 from hedged.search import parse_where
@@ -76,15 +75,3 @@ def test_names_that_are_no_text(hedged: Hedged, finished_run: Path, images: list
     assert hedged("index", "remove", store, bad).code == 0
     with pytest.raises(ConfigError, match="text in UTF-8"):
         parse_where(f"{bad}=1")
-
-
-@pytest.mark.parametrize("bug", [TypeError, KeyError, ValueError, AttributeError, ZeroDivisionError, EOFError])
-def test_a_bug_is_shown_with_its_traceback(
-    hedged: Hedged, finished_run: Path, images: list[Path], bug: type[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(folder: Path) -> None:
-        raise bug("a bug")
-
-    monkeypatch.setattr(match, "load_embedder", broken)
-    with pytest.raises(RuntimeError if bug is EOFError else bug):
-        hedged("match", finished_run, *images[:2])
