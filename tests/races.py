@@ -13,7 +13,7 @@ import torch
 
 from hedged.errors import HedgedError
 
-PATIENCE = 60  # seconds
+PATIENCE = 600  # seconds: processes may be stopped while another measures
 
 
 class Outcome(NamedTuple):

@@ -16,7 +16,7 @@ from pathlib import Path
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import torch
-from fuzz import inputs, runs, stores
+from fuzz import exported, inputs, runs, stores
 from fuzz.harness import Report, Target, fuzz, one
 
 TARGETS: dict[str, type[Target]] = {
@@ -24,6 +24,7 @@ TARGETS: dict[str, type[Target]] = {
     for kind in (
         runs.Models,
         runs.Heads,
+        exported.Exported,
         runs.Calibrations,
         runs.Checkpoints,
         runs.Configs,
