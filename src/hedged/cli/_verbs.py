@@ -24,6 +24,8 @@ NAMES = (
     "search",
     "identify",
     "cluster",
+    "serve",
+    "key",
     "paper",
     "bench",
 )  # in the order of the help page; each is a file here, with a function of that name, or an app of several

@@ -1,0 +1,67 @@
+// Pictures of items. They need the key, so they are fetched and shown as blob URLs.
+import { getPicture } from "./api.js";
+import { el } from "./dom.js";
+
+const MOST = 400; // pictures kept
+const cache = new Map(); // id -> promise of a URL, or of null where there is no picture; the last used is last
+const waiting = new WeakMap(); // frame -> what to do once it is seen
+let available = false;
+
+// Long lists load only what is on screen.
+const observer = new IntersectionObserver(
+  (entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      observer.unobserve(target);
+      waiting.get(target)?.();
+    }
+  },
+  { rootMargin: "200px" },
+);
+
+export function setPictures(has) {
+  available = has;
+  for (const id of [...cache.keys()]) forgetPicture(id);
+}
+
+export const hasPictures = () => available;
+
+// An item's picture, or a neutral tile with its id.
+export function picture(id, alt = `Item ${id}`) {
+  const frame = el("span", { class: "picture", title: id }, el("span", { class: "picture-id" }, id));
+  if (available) {
+    waiting.set(frame, () => show(frame, id, alt));
+    observer.observe(frame);
+  }
+  return frame;
+}
+
+async function show(frame, id, alt) {
+  const url = await load(id);
+  if (url) frame.replaceChildren(el("img", { src: url, alt }));
+}
+
+function load(id) {
+  const known = cache.get(id) ?? fetchUrl(id);
+  cache.delete(id);
+  cache.set(id, known);
+  if (cache.size > MOST) forgetPicture(cache.keys().next().value);
+  return known;
+}
+
+async function fetchUrl(id) {
+  try {
+    const blob = await getPicture(id);
+    return blob && URL.createObjectURL(blob);
+  } catch (error) {
+    if (error.status !== 404) cache.delete(id); // it may come the next time
+    return null;
+  }
+}
+
+export async function forgetPicture(id) {
+  const known = cache.get(id);
+  cache.delete(id);
+  const url = await known;
+  if (url) URL.revokeObjectURL(url);
+}
