@@ -247,7 +247,7 @@ class Client:
         Args:
             inputs: Paths or the content of image files, or vectors.
             labels: The identity of each; None: not known.
-            ids: A different id for each; None: the service counts on.
+            ids: A different id for each; None: the service makes them.
             metadata: JSON values by key for each; None: none.
         """
         columns = {"labels": labels, "ids": ids, "metadata": metadata}

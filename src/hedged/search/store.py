@@ -181,6 +181,13 @@ class Store(Closing):
         checked_ef_search(ef_search)  # a scan has no graph, but refuses what every other index refuses
         return ScanIndex(self, plan)
 
+    def wait_at_most(self, seconds: float) -> None:
+        """How long a write waits for another writer before it is refused, instead of half a minute.
+
+        Args:
+            seconds: As long.
+        """
+
     @final
     def add(self, rows: Rows) -> None:
         """Add rows whose ids are new.

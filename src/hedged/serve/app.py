@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+import logging
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.resources import files
@@ -19,12 +20,12 @@ from starlette.types import ASGIApp
 from hedged.errors import HedgedError, MissingDependencyError, RunError, StoreError
 from hedged.serve.bodies import FORM, JSON, is_of_vectors
 from hedged.serve.calls import COLUMNS, TAKES, first_complaint, router
-from hedged.serve.desk import Busy
-from hedged.serve.guard import Guard
-from hedged.serve.records import Conflict
+from hedged.serve.guard import BUG, Guard
+from hedged.serve.refusals import Refused, busy
 from hedged.serve.service import Service
 from hedged.serve.settings import Settings
 
+LOGGER = logging.getLogger("hedged.serve")
 PAGE = {
     name.name: name.read_bytes()
     for name in files("hedged.serve").joinpath("page").iterdir()
@@ -70,36 +71,38 @@ def create_app(settings: Settings) -> ASGIApp:
 
 def _add_errors(app: FastAPI) -> None:
     """Every error as JSON with words."""
+    words = {404: "there is no such call: /openapi.json lists them", 405: "this call takes another method"}
 
-    def told(status: int, words: str, headers: dict[str, str] | None = None) -> JSONResponse:
-        return JSONResponse({"error": words}, status, headers)
+    def told(status: int, said: str, headers: Mapping[str, str] | None = None) -> Response:
+        return JSONResponse({"error": said}, status, headers)
+
+    async def refused(_: Request, error: Exception) -> Response:
+        assert isinstance(error, Refused)
+        return told(error.status, str(error), error.headers())
 
     async def http(_: Request, error: Exception) -> Response:
         assert isinstance(error, AnyHTTPException)
-        words = {404: "there is no such call: /openapi.json lists them", 405: "this call takes another method"}
-        told_words = error.detail if isinstance(error, HTTPException) else words.get(error.status_code, error.detail)
-        return told(error.status_code, str(told_words), dict(error.headers or {}))
+        said = error.detail if isinstance(error, HTTPException) else words.get(error.status_code, error.detail)
+        return told(error.status_code, str(said), error.headers)
 
     async def invalid(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         return told(422, first_complaint(error.errors()))
 
     async def hedged(_: Request, error: Exception) -> Response:
-        unavailable = isinstance(error, StoreError | RunError | MissingDependencyError)
-        return told(503 if unavailable else 422, str(error), {"retry-after": "1"} if unavailable else None)
+        if isinstance(error, StoreError | RunError | MissingDependencyError):
+            LOGGER.warning("the store cannot be used: %s", error)
+            return told(503, str(error), busy("").headers())
+        return told(422, str(error))
 
+    async def bug(_: Request, error: Exception) -> Response:
+        return told(500, BUG)
+
+    app.add_exception_handler(Refused, refused)
     app.add_exception_handler(AnyHTTPException, http)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HedgedError, hedged)
-    app.add_exception_handler(Conflict, _saying(409))
-    app.add_exception_handler(Busy, _saying(503))
-
-
-def _saying(status: int) -> Callable[[Request, Exception], Coroutine[Any, Any, Response]]:
-    async def handler(_: Request, error: Exception) -> Response:
-        return JSONResponse({"error": str(error)}, status, {"retry-after": "1"} if status == 503 else None)
-
-    return handler
+    app.add_exception_handler(Exception, bug)
 
 
 def _add_page(app: FastAPI) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
@@ -10,17 +12,21 @@ from typing import Any, final
 import numpy as np
 from fastapi import HTTPException, Request
 from numpy.typing import NDArray
-from starlette.datastructures import FormData, UploadFile
-from starlette.formparsers import MultiPartException
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
 
 from hedged._decode import size_of
 from hedged._reading import parse_json
 from hedged.errors import DataError, ShapeError
 from hedged.models import Embedder
-from hedged.serve.settings import Limits
+from hedged.serve.refusals import Refused
+from hedged.serve.settings import IMAGES, Limits
 
 FORM = "multipart/form-data"
 JSON = "application/json"
+MAX_OBJECT = 64 * 1024  # bytes of a JSON object that names something
+MAX_NUMBER = 32  # bytes of a number as JSON, with what is around it
+MAX_COLUMN = 4 * 1024  # bytes of a label, an id or the metadata beside a vector, on average
 MAX_FIELD = 64 * 1024  # bytes of a field of a form that is no file
 Inputs = list[bytes] | NDArray[np.float32]
 
@@ -61,7 +67,7 @@ async def read_body(request: Request, embedder: Embedder, limits: Limits, column
     wanted = JSON if is_of_vectors(embedder) else FORM
     if kind != wanted:
         raise HTTPException(415, f"the inputs of this model are sent as {wanted}, got {kind or 'no content type'!r}")
-    body = await (_vectors(request, columns) if wanted == JSON else _images(request, limits, columns))
+    body = await (_vectors(request, embedder, limits, columns) if wanted == JSON else _images(request, limits, columns))
     if not 0 < len(body.inputs) <= limits.batch:
         raise HTTPException(
             413 if len(body.inputs) else 422,
@@ -73,17 +79,23 @@ async def read_body(request: Request, embedder: Embedder, limits: Limits, column
     return body
 
 
-async def read_object(request: Request) -> dict[str, Any]:
+async def read_object(request: Request, most: int = MAX_OBJECT) -> dict[str, Any]:
     """A JSON object.
 
     Args:
         request: The request.
+        most: Bytes that it may have: parsed, JSON takes many times its size.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON:
         raise HTTPException(415, f"this is sent as {JSON}, got {kind or 'no content type'!r}")
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > most:
+            raise Refused(413, f"this takes JSON of at most {most:,} bytes: send fewer inputs at a time")
     try:
-        content = parse_json((await request.body()).decode("utf-8"))
+        content = await asyncio.to_thread(parse_json, body.decode("utf-8"))
     except ValueError as error:
         raise HTTPException(400, f"the body is no JSON ({error})") from error
     if not isinstance(content, dict):
@@ -91,8 +103,9 @@ async def read_object(request: Request) -> dict[str, Any]:
     return content
 
 
-async def _vectors(request: Request, columns: tuple[str, ...]) -> Body:
-    content = await read_object(request)
+async def _vectors(request: Request, embedder: Embedder, limits: Limits, columns: tuple[str, ...]) -> Body:
+    most = MAX_OBJECT + limits.batch * (embedder.architecture.shape[0] * MAX_NUMBER + len(columns) * MAX_COLUMN)
+    content = await read_object(request, min(most, limits.body))
     unknown = sorted(content.keys() - {"vectors", *columns})
     if unknown:
         raise HTTPException(422, f"unknown key {unknown[0]!r}: this takes {', '.join(('vectors', *columns))}")
@@ -115,42 +128,33 @@ async def _vectors(request: Request, columns: tuple[str, ...]) -> Body:
 
 
 async def _images(request: Request, limits: Limits, columns: tuple[str, ...]) -> Body:
+    parser = MultiPartParser(
+        request.headers,
+        request.stream(),
+        max_files=limits.batch,
+        max_fields=max(1, len(columns)) * limits.batch,
+        max_part_size=MAX_FIELD,
+    )
+    parser.spool_max_size = limits.body  # uploads are never on disk
     try:
-        form = await request.form(max_files=limits.batch, max_fields=2 * limits.batch, max_part_size=MAX_FIELD)
+        form = await parser.parse()
     except MultiPartException as error:
         raise HTTPException(413 if error.message.startswith("Too many") else 400, error.message) from error
-    async with _closing(form):
-        unknown = sorted({name for name, _ in form.multi_items()} - {"files", *columns})
-        if unknown:
-            raise HTTPException(422, f"unknown field {unknown[0]!r}: this takes {', '.join(('files', *columns))}")
-        images = []
-        for number, given in enumerate(form.getlist("files")):
-            if not isinstance(given, UploadFile):
-                raise HTTPException(422, "files are uploaded files, got a plain field: give it a file name")
-            content = await given.read()
-            check_pixels(content, f"file {number + 1}", limits)
-            images.append(content)
-        found = {}
-        for name in columns:
-            values = form.getlist(name)
-            if any(isinstance(one, UploadFile) for one in values):
-                raise HTTPException(422, f"{name} are plain fields, got a file")
-            if values:
-                found[name] = [_column_value(name, str(one)) for one in values]
+    unknown = sorted({name for name, _ in form.multi_items()} - {"files", *columns})
+    if unknown:
+        raise HTTPException(422, f"unknown field {unknown[0]!r}: this takes {', '.join(('files', *columns))}")
+    images = [await one.read() if isinstance(one, UploadFile) else b"" for one in form.getlist("files")]
+    if any(isinstance(one, str) for one in form.getlist("files")):
+        raise HTTPException(422, "files are uploaded files, got text: send them as curl -F files=@photo.jpg does")
+    await asyncio.to_thread(check_pixels, images, limits)
+    found = {}
+    for name in columns:
+        values = form.getlist(name)
+        if any(isinstance(one, UploadFile) for one in values):
+            raise HTTPException(422, f"{name} are plain fields, got a file")
+        if values:
+            found[name] = [_column_value(name, str(one)) for one in values]
     return Body(images, found)
-
-
-class _closing:
-    """Lets go of the temporary files of a form."""
-
-    def __init__(self, form: FormData) -> None:
-        self._form = form
-
-    async def __aenter__(self) -> None:
-        pass
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._form.close()
 
 
 def _column_value(name: str, text: str) -> Any:
@@ -163,14 +167,19 @@ def _column_value(name: str, text: str) -> Any:
     return text or None
 
 
-def check_pixels(content: bytes, name: str, limits: Limits) -> None:
-    """Refuse an image that claims too many pixels, before it is decoded.
+def check_pixels(images: Sequence[bytes], limits: Limits) -> None:
+    """Refuse images that claim too many pixels, before they are decoded.
 
     Args:
-        content: The image file.
-        name: What it is called in the message.
-        limits: How many pixels it may have.
+        images: The image files.
+        limits: How many pixels one may have, and all together.
     """
-    width, height = size_of(Path(name), content)
-    if width * height > limits.pixels:
-        raise HTTPException(413, f"{name} has {width:,} × {height:,} pixels, at most {limits.pixels:,} are taken")
+    left = IMAGES * limits.pixels
+    for number, content in enumerate(images, 1):
+        width, height = size_of(Path(f"file {number}"), content)
+        if width * height > limits.pixels:
+            words = f"file {number} has {width:,} × {height:,} pixels, at most {limits.pixels:,} are taken"
+            raise Refused(413, f"{words}: make it smaller")
+        left -= width * height
+        if left < 0:
+            raise Refused(413, f"these images have more than {IMAGES * limits.pixels:,} pixels: send fewer at a time")

@@ -245,9 +245,7 @@ async def items(
 async def enrol(service: Serving, items: NewItems) -> Response:
     """Store inputs with labels and ids, all or none. Once this answers, they are on disk."""
     kept = await service.ask(tasks.Keep(), items)
-    packed = np.stack([one["packed"] for one in kept])
-    novelty = [one["novelty"] for one in kept]
-    return JSONResponse(await service.records.enrol(packed, novelty, items.inputs, items.columns), 201)
+    return JSONResponse(await service.records.enrol(kept, items.inputs, items.columns), 201)
 
 
 @router.delete("/v1/items", **says(answers.Removed, 422), tags=["store"])
@@ -284,7 +282,7 @@ async def map_of_items(service: Serving, _: Reader, limit: Annotated[int, Query(
 @router.get("/v1/audit", **says(answers.Audit, 422), tags=["store"])
 async def audit(service: Serving, _: Reader) -> Response:
     """What may be wrong: labels, near-duplicates, labels of two identities, poor items."""
-    return JSONResponse(await service.records.audit())
+    return JSONResponse(await service.audits.shown())
 
 
 FINDING = {"requestBody": {"required": True, "content": {JSON: {"schema": answers.Finding.model_json_schema()}}}}

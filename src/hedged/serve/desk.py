@@ -17,17 +17,14 @@ from numpy.typing import NDArray
 
 from hedged.distributions import Distribution, concatenate
 from hedged.errors import HedgedError
+from hedged.serve.refusals import busy
 from hedged.serve.room import Model, Room
 from hedged.serve.settings import Limits
-from hedged.serve.tasks import Task
+from hedged.serve.tasks import Answer, Task
 
 LOGGER = logging.getLogger("hedged.serve")
 Inputs: TypeAlias = list[bytes] | NDArray[np.float32]
-Answers: TypeAlias = list[dict[str, Any]]
-
-
-class Busy(Exception):
-    """More waits than may wait."""
+Answers: TypeAlias = list[Any]
 
 
 @final
@@ -35,7 +32,7 @@ class Busy(Exception):
 class _Job:
     """A task and its inputs, and where the answers go."""
 
-    task: Task
+    task: Task[Any]
     inputs: Inputs
     answers: Future[Answers] = field(default_factory=Future)
 
@@ -62,8 +59,17 @@ class Desk:
         """How many inputs wait or are being worked on."""
         return self._waiting
 
-    async def ask(self, task: Task, inputs: Inputs) -> Answers:
+    async def ask(self, task: Task[Answer], inputs: Inputs) -> list[Answer]:
         """The answers to a task about some inputs.
+
+        Args:
+            task: What is asked.
+            inputs: The content of image files, or vectors `(n, F)`.
+        """
+        return await asyncio.wrap_future(self.submit(task, inputs))
+
+    def submit(self, task: Task[Any], inputs: Inputs) -> Future[Answers]:
+        """The same, for a caller that need not wait.
 
         Args:
             task: What is asked.
@@ -72,11 +78,11 @@ class Desk:
         job = _Job(task, inputs)
         with self._counting:
             if self._waiting and self._waiting + len(inputs) > self._limits.waiting:
-                raise Busy(f"{self._waiting:,} inputs wait for the model: try again in a second")
+                raise busy(f"{self._waiting:,} inputs wait for the model: try again in a second")
             self._waiting += len(inputs)
         job.answers.add_done_callback(lambda _: self._leave(len(inputs)))
         self._jobs.put(job)
-        return await asyncio.wrap_future(job.answers)
+        return job.answers
 
     def close(self) -> None:
         """Finish what waits, and stop."""
@@ -113,7 +119,7 @@ class Desk:
             count += len(job.inputs)
         return jobs, False
 
-    def _answer(self, room: Room, task: Task, jobs: Sequence[_Job]) -> None:
+    def _answer(self, room: Room, task: Task[Any], jobs: Sequence[_Job]) -> None:
         """Answer some jobs together; if that fails, each by itself, so that one bad input is the trouble of one."""
         try:
             found = self._together(room, task, [job.inputs for job in jobs])
@@ -134,7 +140,7 @@ class Desk:
                 job.answers.set_result(found[start:stop])
                 start = stop
 
-    def _together(self, room: Room, task: Task, inputs: Sequence[Inputs]) -> Answers:
+    def _together(self, room: Room, task: Task[Any], inputs: Sequence[Inputs]) -> Answers:
         embedder = self._model.embedder
         images = [one for some in inputs if isinstance(some, list) for one in some]
         given = images or np.concatenate([some for some in inputs if not isinstance(some, list)])

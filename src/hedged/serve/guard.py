@@ -14,12 +14,15 @@ from typing import Any, NamedTuple, final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hedged.serve.refusals import Refused, busy
 from hedged.serve.settings import Limits
 
 LOGGER = logging.getLogger("hedged.serve")
 MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
 BURST = 10.0  # seconds over which the rate of a client is the average
 MOST_CLIENTS = 10_000  # whose rates are remembered
+MOST_BODIES = 16  # whole bodies of the largest size that may be in memory
+BUG = "a bug in hedged: the log of the service has the details"
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
@@ -31,19 +34,6 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
 }
-
-
-class Refused(Exception):
-    """A request that is refused before it reaches a call.
-
-    Args:
-        status: The status to answer with.
-        words: Why, and what to do.
-    """
-
-    def __init__(self, status: int, words: str) -> None:
-        super().__init__(words)
-        self.status = status
 
 
 class Metrics(NamedTuple):
@@ -119,7 +109,7 @@ class Rates:
             self._left.popitem(last=False)
         if left < 1:
             wait = math.ceil((1 - left) / self._rate)
-            raise Refused(429, f"more than {self._rate:g} requests a second: try again in {wait} s")
+            raise Refused(429, f"more than {self._rate:g} requests a second: try again in {wait} s", wait)
 
 
 @final
@@ -134,6 +124,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics) -> None:
         self._app, self._limits, self._metrics = app, limits, metrics
+        self._held = 0  # bytes of the bodies of all requests that run
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request within the limits.
@@ -151,9 +142,12 @@ class Guard:
         async def limited() -> Message:
             nonlocal taken
             message = await receive()
-            taken += len(message.get("body", b""))
+            size = len(message.get("body", b""))
+            taken, self._held = taken + size, self._held + size
             if taken > self._limits.body:
                 raise Refused(413, self._too_large())
+            if self._held > MOST_BODIES * self._limits.body:
+                raise busy("too many large requests are being read: try again in a second")
             return message
 
         async def guarded(message: Message) -> None:
@@ -171,23 +165,21 @@ class Guard:
             self._check_length(scope)
             async with asyncio.timeout(self._limits.seconds):
                 await self._app(scope, limited, guarded)
-        except Refused as error:
-            if not status:
-                await _say(guarded, error.status, str(error))
+        except Refused as error:  # those of the calls are answered there
+            await _say(guarded, error)
         except TimeoutError:
             if not status:
-                words = (
-                    f"this took more than {self._limits.seconds:g} s: send fewer inputs at a time, or try again later"
-                )
-                await _say(guarded, 503, words)
+                words = f"this took more than {self._limits.seconds:g} s: send less at a time, or try again later"
+                await _say(guarded, busy(words))
         except asyncio.CancelledError:
             status = status or 499
             raise
         except Exception:
             LOGGER.exception("a call failed")
             if not status:
-                await _say(guarded, 500, "a bug in hedged: the log of the service has the details")
+                await _say(guarded, Refused(500, BUG))
         finally:
+            self._held -= taken
             self._count(scope, status, time.perf_counter() - begun)
 
     def _check_length(self, scope: Scope) -> None:
@@ -215,11 +207,9 @@ class Guard:
         LOGGER.info(json.dumps(told, ensure_ascii=True))
 
 
-async def _say(send: Send, status: int, words: str) -> None:
-    body = json.dumps({"error": words}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    headers += [(b"connection", b"close")]  # the rest of the request is not read
-    if status in (429, 503):
-        headers.append((b"retry-after", b"1"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
+async def _say(send: Send, refused: Refused) -> None:
+    body = json.dumps({"error": str(refused)}).encode()
+    told = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
+    headers = [(name.encode(), value.encode()) for name, value in (refused.headers() | told).items()]
+    await send({"type": "http.response.start", "status": refused.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

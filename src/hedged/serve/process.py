@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-import json
+import logging
+import multiprocessing
 import os
+import signal
 import socket
+import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import uvicorn
+from prometheus_client import multiprocess
 from starlette.types import ASGIApp
+from uvicorn.supervisors import Multiprocess
 
-from hedged.errors import RunError
+from hedged._parallel import cores
+from hedged.errors import HedgedError, RunError
 from hedged.serve.app import create_app
-from hedged.serve.guard import MULTIPROCESS
+from hedged.serve.connection import Connection
+from hedged.serve.guard import LOGGER, MULTIPROCESS
+from hedged.serve.service import Service
 from hedged.serve.settings import Settings
 
-SETTINGS = "HEDGED_SERVE"  # the environment variable that tells further processes what to serve
 BACKLOG = 256  # connections that wait to be accepted
-GRACE = 20  # seconds that running requests have to end
+GRACE = 2.0  # seconds beyond the time of a request that a stop waits for those that run
 HEADERS = 64 * 1024  # bytes of a request before its body
+LOADING = 120  # seconds that a process may take to answer the one that watches over it
+ANOTHER_TRY = 5.0  # seconds before a process that could not start is started again
+THREADS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")  # the environment variables that say how many a process has
 
 
 def serve(settings: Settings, host: str, port: int, workers: int, ready: Callable[[], None]) -> None:
@@ -35,13 +49,15 @@ def serve(settings: Settings, host: str, port: int, workers: int, ready: Callabl
     """
     listening = _listen(host, port)
     options: dict[str, Any] = {
+        "http": Connection,
+        "ws": "none",
         "host": host,
         "port": port,
         "log_level": "warning",
         "access_log": False,  # the guard logs requests, without what is in them
         "server_header": False,
         "timeout_keep_alive": 5,
-        "timeout_graceful_shutdown": GRACE,
+        "timeout_graceful_shutdown": int(settings.limits.seconds + GRACE),
         "h11_max_incomplete_event_size": HEADERS,
         "backlog": BACKLOG,
     }
@@ -51,20 +67,47 @@ def serve(settings: Settings, host: str, port: int, workers: int, ready: Callabl
         ready()
         uvicorn.Server(config).run([listening])
         return
+    Service.of(settings).close()  # what cannot be served is told here, once
+    for name in THREADS:
+        os.environ.setdefault(name, str(max(1, cores() // workers)))
     with tempfile.TemporaryDirectory(prefix="hedged-metrics-") as folder:
         os.environ[MULTIPROCESS] = folder
-        os.environ[SETTINGS] = json.dumps(settings.content())
-        from uvicorn.supervisors import Multiprocess
-
-        config = uvicorn.Config("hedged.serve.process:app_of_environment", factory=True, workers=workers, **options)
+        app, level = partial(_app_of_worker, settings, LOGGER.level), {"timeout_worker_healthcheck": LOADING}
+        config = uvicorn.Config(app, factory=True, workers=workers, **options, **level)  # type: ignore[arg-type]
         listening.listen(BACKLOG)
         ready()
         Multiprocess(config, [listening]).run()
 
 
-def app_of_environment() -> ASGIApp:
-    """The application in a further process."""
-    return create_app(Settings.of(json.loads(os.environ[SETTINGS])))
+def _app_of_worker(settings: Settings, level: int) -> ASGIApp:
+    """The application in one of several processes, which ends when the one that started it does."""
+    logging.basicConfig(format="%(message)s")
+    LOGGER.setLevel(level)
+    threading.Thread(target=_end_with_parent, name="hedged-parent", daemon=True).start()
+    _forget_the_dead(Path(os.environ[MULTIPROCESS]))
+    try:
+        return create_app(settings)
+    except HedgedError as error:  # it could be served before: others still do
+        LOGGER.error("this process cannot serve, and tries again in %g s: %s", ANOTHER_TRY, error)
+        time.sleep(ANOTHER_TRY)
+        sys.exit(1)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _forget_the_dead(folder: Path) -> None:
+    """Let the numbers of now leave out processes that have ended."""
+    for path in folder.glob("gauge_live*_*.db"):
+        number = int(path.stem.rpartition("_")[2])
+        try:
+            os.kill(number, 0)
+        except ProcessLookupError:
+            multiprocess.mark_process_dead(number, str(folder))  # type: ignore[no-untyped-call]
 
 
 def _listen(host: str, port: int) -> socket.socket:

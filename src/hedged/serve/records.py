@@ -1,36 +1,31 @@
-"""What the store holds, for people: items, a map, an audit, new items. Slow reads in one thread, writes in another."""
+"""What the store holds, for people: items, a map, pictures; and how it is changed. Writes have their own thread."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import logging
+import uuid
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, final
+from typing import Any, final
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from hedged.distributions import Distribution
-from hedged.errors import ConfigError, DataError
+from hedged.errors import DataError, RunError
 from hedged.match import self_mismatch
-from hedged.search import Audit, Described, Rows, Where, audit_of_added, open_store, read_audit
+from hedged.search import Described, Rows, Where, open_store
 from hedged.search.rows import stored_novelty, with_novelty
+from hedged.serve.audits import DISMISSED, Audits, mark, marks, without_marks
 from hedged.serve.flatten import flattened
 from hedged.serve.pictures import Pictures
-from hedged.serve.room import Model, Room
+from hedged.serve.refusals import conflict
+from hedged.serve.room import Model, Room, Worker
+from hedged.serve.tasks import Kept
 
-MOST_AUDITED = 20_000  # items; more take minutes: `hedged index audit` has the time
-DISMISSED = "audit_dismissed"  # the key of metadata that holds the findings that were dismissed
-LIKELIER_ITEMS = 3  # shown beside an item that is likely mislabelled
-MOST_WARNINGS = 10
+LOGGER = logging.getLogger("hedged.serve")
 SECOND = " (2)"  # what is added to a label that stood for two
-T = TypeVar("T")
-
-
-class Conflict(Exception):
-    """What was asked for does not fit what the store holds now."""
+DOUBT = 0.9  # the probability that a new item shows the identity of another label, from which on its enroller is told
 
 
 @final
@@ -44,13 +39,12 @@ class _Content:
 
     def item(self, i: int) -> dict[str, Any]:
         row = self.rows[i]
-        shown = {key: value for key, value in row.metadata.items() if key != DISMISSED}
         return {
             "id": row.id,
             "label": row.label,
             "uncertainty": float(self.etas[i]),
             "novelty": stored_novelty(row.metadata),
-            "metadata": shown,
+            "metadata": without_marks(row.metadata),
         }
 
 
@@ -62,17 +56,17 @@ class Records:
         model: The model.
         location: The path or address of the store.
         pictures: What items look like.
+        audits: What may be wrong with the store.
     """
 
-    def __init__(self, model: Model, location: str, pictures: Pictures) -> None:
-        self._model, self._pictures = model, pictures
+    def __init__(self, model: Model, location: str, pictures: Pictures, audits: Audits) -> None:
+        self._model, self._pictures, self._audits = model, pictures, audits
         with open_store(location) as store:  # a store that cannot be used is told at the start
             store.header.check_model(model.fingerprint)
             self.name = store.name
-        self._reader, self._writer = _Worker(model, location, "hedged-reads"), _Worker(model, location, "hedged-writes")
-        self._content: _Content | None = None  # these three belong to the thread that reads
-        self._audit: Audit | None = None
-        self._moment: object = None
+        self._reader, self._writer = Worker(model, location, "hedged-reads"), Worker(model, location, "hedged-writes")
+        self._content: _Content | None = None  # these two belong to the thread that reads
+        self._moment: Hashable = None
 
     async def count(self) -> tuple[int, int]:
         """How many items and labels there are."""
@@ -136,49 +130,21 @@ class Records:
 
         return await self._reader.do(work)
 
-    async def audit(self) -> dict[str, Any]:
-        """What may be wrong, without what was dismissed."""
-        return await self._reader.do(self._shown_audit)
-
-    async def enrol(
-        self,
-        packed: NDArray[np.float32],
-        novelty: Sequence[float | None],
-        inputs: Any,
-        columns: Mapping[str, list[Any]],
-    ) -> dict[str, Any]:
+    async def enrol(self, kept: Sequence[Kept], inputs: Any, columns: Mapping[str, list[Any]]) -> dict[str, Any]:
         """Store new items, all or none, and say what looks wrong about them.
 
         Args:
-            packed: Their embeddings, `(n, width)`.
-            novelty: Of each; None where it is not known.
+            kept: What the model says of each.
             inputs: What was embedded: image files are kept as small pictures.
             columns: Their labels, ids and metadata, as far as they are given.
         """
 
         def work(room: Room) -> dict[str, Any]:
-            store = room.store
-            ids = columns.get("ids") or _fresh_ids(room, len(packed))
-            metadata: Sequence[Mapping[str, Any]] = columns.get("metadata") or [{}] * len(packed)
-            if any(isinstance(one, Mapping) and DISMISSED in one for one in metadata):
-                raise DataError(f"the key {DISMISSED!r} of metadata is the service's own: choose another")
-            told = [one for one in novelty if one is not None]
-            rows = Rows(
-                ids,
-                store.header.unpack(np.ascontiguousarray(packed)),
-                self._model.fingerprint,
-                columns.get("labels", ()),
-                with_novelty(metadata, told) if all(isinstance(one, Mapping) for one in metadata) else metadata,
-            )
-            taken = [name for name in rows.ids if store.count([Where("id", name)])]
-            if taken:
-                raise Conflict(f"the store has {taken[0]!r} already, nothing was added: choose another id")
-            store.add(rows)
-            if self._pictures and isinstance(inputs, list):
-                for name, image in zip(rows.ids, inputs, strict=True):
-                    self._pictures.keep(name, image)
-            found = audit_of_added(store, rows.ids)[:MOST_WARNINGS]
-            warnings = [f"check the label: {one.words} (probability {one.probability:.3f})" for one in found]
+            rows = self._rows(room, kept, columns)
+            _add(room, rows)
+            warnings = self._doubts(rows, kept)
+            if isinstance(inputs, list):
+                warnings += self._keep_pictures(rows.ids, inputs)
             return {"ids": list(rows.ids), "warnings": warnings}
 
         return await self._writer.do(work)
@@ -189,58 +155,49 @@ class Records:
         Args:
             ids: Their ids.
         """
+        return await self._writer.do(lambda room: self._remove(room, ids))
 
-        def work(room: Room) -> int:
-            removed = room.store.remove(ids)
-            for name in ids:
-                self._pictures.forget(name)
-            return removed
-
-        return await self._writer.do(work)
-
-    async def accept(self, kind: str, ids: Sequence[str]) -> str:
-        """Do what a finding of the audit suggests, and return what was done.
+    async def accept(self, kind: str, names: Sequence[str]) -> str:
+        """Do what a finding of the audit suggests, if it still holds, and return what was done.
 
         Args:
             kind: Of finding.
-            ids: What names it: the item, both items, or the label.
+            names: What names it: the item, both items, or the label.
         """
+        finding = await self._audits.finding(kind, names)
 
         def work(room: Room) -> str:
-            content = self._shown_audit(room)
-            finding = _found(content, kind, ids)
             match kind:
                 case "mislabelled":
-                    self._relabel(room, [finding["id"]], finding["likelier"])
+                    self._relabel(room, {finding["id"]: finding["label"]}, finding["likelier"])
                     return f"{finding['id']} is {finding['likelier']} now"
                 case "divided":
-                    self._relabel(room, finding["second"], finding["label"] + SECOND)
-                    return f"{len(finding['second'])} items of {finding['label']} are {finding['label']}{SECOND} now"
+                    new = _free_label(room, finding["label"] + SECOND)
+                    self._relabel(room, dict.fromkeys(finding["second"], finding["label"]), new)
+                    return f"{len(finding['second'])} items of {finding['label']} are {new} now"
                 case _:
                     name = finding["second"] if kind == "duplicates" else finding["id"]
-                    room.store.remove([name])
-                    self._pictures.forget(name)
+                    _stored(room, name, finding["second_label" if kind == "duplicates" else "label"])
+                    self._remove(room, [name])
                     return f"{name} was removed"
 
         return await self._writer.do(work)
 
-    async def dismiss(self, kind: str, ids: Sequence[str]) -> str:
+    async def dismiss(self, kind: str, names: Sequence[str]) -> str:
         """Never show a finding again, as long as its first item is stored.
 
         Args:
             kind: Of finding.
-            ids: What names it.
+            names: What names it.
         """
+        finding = await self._audits.finding(kind, names)
+        holder = finding["first"][0] if kind == "divided" else finding["first" if kind == "duplicates" else "id"]
+        remembered = mark(kind, names)
+
+        def dismissed(row: Described) -> Described:
+            return row._replace(metadata={**row.metadata, DISMISSED: sorted({*marks(row), remembered})})
 
         def work(room: Room) -> str:
-            finding = _found(self._shown_audit(room), kind, ids)
-            holder = finding["first"][0] if kind == "divided" else finding["first" if kind == "duplicates" else "id"]
-            mark = _mark(kind, ids)
-
-            def dismissed(row: Described) -> Described:
-                marks = [*_marks(row), mark]
-                return row._replace(metadata={**row.metadata, DISMISSED: marks})
-
             self._rewrite(room, [holder], dismissed)
             return "the finding will not be shown again"
 
@@ -255,41 +212,64 @@ class Records:
         """All rows as they are now, read again if anything was written."""
         moment = room.store.moment()
         if self._content is None or moment != self._moment:
-            self._moment, self._audit = moment, None
-            self._content = _read(room)
+            self._moment, self._content = moment, _read(room)
         return self._content
 
-    def _shown_audit(self, room: Room) -> dict[str, Any]:
-        """The findings that were not dismissed; the writer looks for itself, the reader remembers."""
-        store = room.store
-        if store.count() > MOST_AUDITED:
-            raise ConfigError(
-                f"the store holds {store.count():,} items, of which an audit takes long: run "
-                "`hedged index audit` beside the service"
-            )
-        decider = self._model.decider
-        calibrated = decider.calibrator.log_odds if decider else None
-        if store.label_count() < 2:
-            labelled = sum(row.label is not None for row in _read_rows(room))
-            return {**Audit(labelled, store.label_count(), [], [], [], []).content(), "dismissed": 0}
-        content = self._current(room) if room is self._reader.room else _read(room)
-        audit = self._audit if room is self._reader.room else None
-        if audit is None:
-            audit = read_audit(store, calibrated=calibrated)
-            if room is self._reader.room:
-                self._audit = audit
-        return _without_dismissed(audit, content.rows)
+    def _rows(self, room: Room, kept: Sequence[Kept], columns: Mapping[str, list[Any]]) -> Rows:
+        """New items as rows."""
+        given: Sequence[Any] = columns.get("metadata") or [{}] * len(kept)
+        if any(isinstance(one, Mapping) and DISMISSED in one for one in given):
+            raise DataError(f"the key {DISMISSED!r} of metadata is the service's own: choose another")
+        novelty = [one.novelty for one in kept if one.novelty is not None]
+        return Rows(
+            columns.get("ids") or [uuid.uuid4().hex for _ in kept],
+            room.store.header.unpack(np.stack([one.packed for one in kept])),
+            self._model.fingerprint,
+            columns.get("labels", ()),
+            with_novelty(given, novelty) if all(isinstance(one, Mapping) for one in given) else given,
+        )
 
-    def _relabel(self, room: Room, ids: Sequence[str], label: str) -> None:
-        self._rewrite(room, ids, lambda row: row._replace(label=label))
+    def _doubts(self, rows: Rows, kept: Sequence[Kept]) -> list[str]:
+        """What looks wrong about the labels of new items, by what matched them best before."""
+        return [
+            f"check the label of {row.id!r}: it is {row.label!r}, and matches {hit.id!r}, which is {hit.label!r}, "
+            f"with probability {one.probability:.3f}"
+            for row, one in zip(rows.described(), kept, strict=True)
+            if (hit := one.best) is not None
+            and None not in (row.label, hit.label)
+            and row.label != hit.label
+            and one.probability >= DOUBT
+        ]
 
-    def _rewrite(self, room: Room, ids: Sequence[str], change: Callable[[Described], Described]) -> None:
+    def _keep_pictures(self, names: Sequence[str], images: Sequence[bytes]) -> list[str]:
+        """Keep pictures of items that are stored; where that fails, the items are no less stored."""
+        try:
+            for name, image in zip(names, images, strict=True):
+                self._pictures.keep(name, image)
+        except (OSError, RunError, DataError) as error:
+            LOGGER.warning("a picture was not kept: %s", error)
+            return ["the items are stored, but not all of their pictures could be kept"]
+        return []
+
+    def _remove(self, room: Room, names: Sequence[str]) -> int:
+        removed = room.store.remove(names)
+        for name in names:
+            self._pictures.forget(name)
+        return removed
+
+    def _relabel(self, room: Room, known: Mapping[str, str], label: str) -> None:
+        """Give items another label, if they still have the one that they were known by."""
+        for name, old in known.items():
+            _stored(room, name, old)
+        self._rewrite(room, list(known), lambda row: row._replace(label=label))
+
+    def _rewrite(self, room: Room, names: Sequence[str], change: Callable[[Described], Described]) -> None:
         """Replace rows by changed ones with the same embeddings, all or none."""
         store, changed, packed = room.store, [], []
-        for name in ids:
+        for name in names:
             batches = list(store.batches([Where("id", name)]))
             if not batches:
-                raise Conflict(f"{name!r} is not in the store any more: look again")
+                raise conflict(f"{name!r} is not in the store any more: look again")
             changed.append(change(batches[0].described[0]))
             packed.append(batches[0].packed[:1])
         z = store.header.unpack(np.ascontiguousarray(np.concatenate(packed)))
@@ -297,35 +277,31 @@ class Records:
         store.upsert(Rows(columns[0], z, self._model.fingerprint, columns[1], columns[2]))
 
 
-@final
-class _Worker:
-    """A thread with a room of its own."""
-
-    def __init__(self, model: Model, location: str, name: str) -> None:
-        self.room = Room(model, location)
-        self._thread = ThreadPoolExecutor(1, name)
-
-    async def do(self, work: Callable[[Room], T]) -> T:
-        """What `work` returns, done in the thread.
-
-        Args:
-            work: What is to be done in the room.
-        """
-
-        @torch.no_grad()
-        def task() -> T:
-            return self.room.asked(lambda: work(self.room))
-
-        return await asyncio.wrap_future(self._thread.submit(task))
-
-    def close(self) -> None:
-        """Finish what waits, and let go of the store."""
-        self._thread.submit(self.room.close)
-        self._thread.shutdown()
+def _add(room: Room, rows: Rows) -> None:
+    """Add rows whose ids are new, or say which is taken."""
+    store = room.store
+    store.header.check(rows.z, rows.fingerprint)
+    try:
+        store.add(rows)
+    except DataError as error:  # the one that is left: an id is taken
+        taken = next((name for name in rows.ids if store.count([Where("id", name)])), rows.ids[0])
+        raise conflict(f"the store has {taken!r} already, nothing was added: choose another id") from error
 
 
-def _read_rows(room: Room) -> list[Described]:
-    return [row for batch in room.store.batches() for row in batch.described]
+def _stored(room: Room, name: str, label: str) -> None:
+    """Refuse what is about an item that has gone or changed."""
+    if not room.store.count([Where("id", name), Where("label", label)]):
+        raise conflict(f"{name!r} is not in the store as {label!r} any more: look again")
+
+
+def _free_label(room: Room, label: str) -> str:
+    """A label that nobody has yet, the one that is wished for if possible."""
+    number = 2
+    found = label
+    while room.store.count([Where("label", found)]):
+        number += 1
+        found = f"{label.removesuffix(SECOND)} ({number})"
+    return found
 
 
 def _read(room: Room) -> _Content:
@@ -337,55 +313,3 @@ def _read(room: Room) -> _Content:
     z = header.unpack(np.ascontiguousarray(joined))
     etas = self_mismatch(z, header.match_model).double().numpy() if len(rows) else np.zeros(0)
     return _Content(rows, z, etas)
-
-
-def _fresh_ids(room: Room, number: int) -> list[str]:
-    """Ids that count on from the key of the last row, as galleries give them."""
-    keys = room.store.keys()
-    first = int(keys[-1]) + 1 if len(keys) else 1
-    found: list[str] = []
-    while len(found) < number:
-        if not room.store.count([Where("id", str(first))]):
-            found.append(str(first))
-        first += 1
-    return found
-
-
-def _marks(row: Described) -> list[str]:
-    marks = row.metadata.get(DISMISSED)
-    return [mark for mark in marks if isinstance(mark, str)] if isinstance(marks, list) else []
-
-
-def _mark(kind: str, names: Sequence[str]) -> str:
-    """How a dismissed finding is remembered."""
-    return "\t".join((kind, *names))
-
-
-def _names(kind: str, finding: Mapping[str, Any]) -> list[str]:
-    """What names a finding."""
-    if kind == "duplicates":
-        return [finding["first"], finding["second"]]
-    return [finding["label" if kind == "divided" else "id"]]
-
-
-def _without_dismissed(audit: Audit, rows: Sequence[Described]) -> dict[str, Any]:
-    marks = {mark for row in rows for mark in _marks(row)}
-    content, dismissed = audit.content(), 0
-    for kind in ("mislabelled", "duplicates", "divided", "poor"):
-        kept = [one for one in content[kind] if _mark(kind, _names(kind, one)) not in marks]
-        dismissed += len(content[kind]) - len(kept)
-        content[kind] = kept
-    by_label: dict[str, list[str]] = {}
-    for row in rows:
-        if row.label is not None and len(by_label.setdefault(row.label, [])) < LIKELIER_ITEMS:
-            by_label[row.label].append(row.id)
-    for one in content["mislabelled"]:
-        one["likelier_items"] = by_label.get(one["likelier"], [])
-    return {**content, "dismissed": dismissed}
-
-
-def _found(content: Mapping[str, Any], kind: str, names: Sequence[str]) -> Mapping[str, Any]:
-    for one in content[kind]:
-        if _names(kind, one) == list(names):
-            return dict(one)
-    raise Conflict(f"the audit has no such finding about {', '.join(map(repr, names))} now: look again")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from bisect import bisect_left
 from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar, final
 
@@ -17,6 +19,7 @@ from hedged.search import Identifier, Identities, Index, Store, open_store
 from hedged.serve.settings import Settings
 from hedged.training import Run
 
+PATIENCE = 5.0  # seconds that a write waits for another writer: the client is told before its own time is over
 MOST_KEPT = 8  # identifiers for different settings
 T = TypeVar("T")
 
@@ -79,6 +82,7 @@ class Room:
             store = open_store(self._location)
             try:
                 store.header.check_model(self.model.fingerprint)
+                store.wait_at_most(PATIENCE)
             except DataError as error:  # it was one of this model when the service started
                 store.close()
                 raise StoreError(str(error)) from error
@@ -153,3 +157,36 @@ class Room:
         self._identifiers.clear()
         if store is not None:
             store.close()
+
+
+@final
+class Worker:
+    """A thread with a room of its own.
+
+    Args:
+        model: The model.
+        location: The path or address of the store.
+        name: Of the thread.
+    """
+
+    def __init__(self, model: Model, location: str, name: str) -> None:
+        self._room = Room(model, location)
+        self._thread = ThreadPoolExecutor(1, name)
+
+    async def do(self, work: Callable[[Room], T]) -> T:
+        """What `work` returns, done in the thread. It is done to the end even if nobody waits for it any more.
+
+        Args:
+            work: What is to be done in the room.
+        """
+
+        @torch.no_grad()
+        def task() -> T:
+            return self._room.asked(lambda: work(self._room))
+
+        return await asyncio.shield(asyncio.wrap_future(self._thread.submit(task)))
+
+    def close(self) -> None:
+        """Finish what waits, and let go of the store."""
+        self._thread.submit(self._room.close)
+        self._thread.shutdown()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, final
+from typing import final
 
 from hedged.errors import ConfigError
 
 MEGABYTE = 2**20
+IMAGES = 10  # of the largest size that a request may hold
 
 
 @final
@@ -18,7 +19,7 @@ class Limits:
 
     Args:
         body: Bytes of a request.
-        pixels: Pixels of an uploaded image.
+        pixels: Pixels of an uploaded image; those of a request have ten times as many at most.
         batch: Inputs of a request.
         waiting: Inputs that may wait for the model; above that, clients are asked to come back.
         rate: Requests a second of one key, on average over ten seconds; 0: any number.
@@ -60,18 +61,3 @@ class Settings:
     key: str | None = field(default=None, repr=False)
     pictures: Path | None = None
     limits: Limits = Limits()
-
-    def content(self) -> dict[str, Any]:
-        """The settings as plain data, for another process."""
-        paths = {name: None if (path := getattr(self, name)) is None else str(path) for name in ("keys", "pictures")}
-        return {"run": self.run, "store": self.store, "key": self.key, "limits": asdict(self.limits), **paths}
-
-    @classmethod
-    def of(cls, content: dict[str, Any]) -> Self:
-        """The settings that `content` has written.
-
-        Args:
-            content: What it returned.
-        """
-        paths = {name: Path(content[name]) if content[name] else None for name in ("keys", "pictures")}
-        return cls(content["run"], content["store"], key=content["key"], limits=Limits(**content["limits"]), **paths)

@@ -5,28 +5,33 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Generic, TypeVar, final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hedged._odds import expit
 from hedged.decisions import Verdict, guess
 from hedged.distributions import Distribution
 from hedged.match import self_mismatch
-from hedged.search import Identified, Where
+from hedged.search import Hit, Identified, Where
 from hedged.search.rows import pack
+from hedged.serve.audits import without_marks
 from hedged.serve.flatten import centres, spreads
 from hedged.serve.room import Room
 
 SHOWN_ITEMS = 3  # of each identity
 Novelty = Sequence[float | None]
+Answer = TypeVar("Answer")
 
 
-class Task(ABC):
-    """A question about inputs; answers are plain data, one for every `inputs_each` of them."""
+class Task(ABC, Generic[Answer]):
+    """A question about inputs; there is an answer for every `inputs_each` of them."""
 
     inputs_each: ClassVar[int] = 1
 
     @abstractmethod
-    def answers(self, room: Room, z: Distribution, novelty: Novelty) -> list[dict[str, Any]]:
+    def answers(self, room: Room, z: Distribution, novelty: Novelty) -> list[Answer]:
         """An answer for each input, or each pair.
 
         Args:
@@ -38,7 +43,7 @@ class Task(ABC):
 
 @final
 @dataclass(frozen=True)
-class Embed(Task):
+class Embed(Task[dict[str, Any]]):
     """What is the embedding?"""
 
     def answers(self, room: Room, z: Distribution, novelty: Novelty) -> list[dict[str, Any]]:
@@ -58,16 +63,38 @@ class Embed(Task):
 
 @final
 @dataclass(frozen=True)
-class Keep(Task):
-    """What is to be stored? The packed embedding, for the records."""
+class Kept:
+    """What is to be stored of an input.
 
-    def answers(self, room: Room, z: Distribution, novelty: Novelty) -> list[dict[str, Any]]:
-        return [{"packed": row, "novelty": one} for row, one in zip(pack(z), novelty, strict=True)]
+    Args:
+        packed: Its embedding as stores keep it.
+        novelty: How unlike training inputs it is; None where it is not known.
+        best: The stored item that matches it best; None in an empty store.
+        probability: That the two match, calibrated if the model is.
+    """
+
+    packed: NDArray[np.float32]
+    novelty: float | None
+    best: Hit | None
+    probability: float
 
 
 @final
 @dataclass(frozen=True)
-class Match(Task):
+class Keep(Task[Kept]):
+    """What is to be stored?"""
+
+    def answers(self, room: Room, z: Distribution, novelty: Novelty) -> list[Kept]:
+        found = room.asked(lambda: room.index.search(z, 1))
+        return [
+            Kept(row, new, hits[0], _probability(room, hits[0])) if hits else Kept(row, new, None, 0.0)
+            for row, new, hits in zip(pack(z), novelty, found, strict=True)
+        ]
+
+
+@final
+@dataclass(frozen=True)
+class Match(Task[dict[str, Any]]):
     """Do two inputs match, and why?"""
 
     inputs_each: ClassVar[int] = 2
@@ -107,7 +134,7 @@ class Match(Task):
 
 @final
 @dataclass(frozen=True)
-class Search(Task):
+class Search(Task[dict[str, Any]]):
     """Which stored items match best?
 
     Args:
@@ -133,7 +160,7 @@ class Search(Task):
                         "probability": hit.match_probability,
                         "log_odds": hit.logit,
                         "uncertainty": hit.uncertainty,
-                        "metadata": dict(hit.metadata),
+                        "metadata": without_marks(hit.metadata),
                     }
                     for hit in hits
                 ],
@@ -144,7 +171,7 @@ class Search(Task):
 
 @final
 @dataclass(frozen=True)
-class Identify(Task):
+class Identify(Task[dict[str, Any]]):
     """Who is it, or nobody?
 
     Args:
@@ -189,6 +216,12 @@ class Identify(Task):
             "best": best,
             "candidates": None if one.candidates is None else one.candidates._asdict(),
         }
+
+
+def _probability(room: Room, hit: Hit) -> float:
+    """That a stored item matches, calibrated if the model is."""
+    decider = room.model.decider
+    return float(decider.probability(hit.logit)) if decider else hit.match_probability
 
 
 def _decision(room: Room, one: Identified) -> str | None:

@@ -338,10 +338,7 @@ FAILURES = {
     "CANTOPEN": ("cannot be opened", "check that its folder exists and can be written"),
     "FULL": ("cannot be written", "nothing was changed; free space on the disk"),
     "IOERR": ("cannot be read or written", "nothing was changed; check the disk and the space left on it"),
-    "BUSY": (
-        "is being written by another process",
-        f"nothing was changed in {TIMEOUT_SECONDS:g} seconds; try again",
-    ),
+    "BUSY": ("is being written by another process", "nothing was changed; try again when that is done"),
     "CORRUPT": ("is damaged or truncated", ADVICE),
     "NOTADB": (
         "is damaged, or no store of hedged",

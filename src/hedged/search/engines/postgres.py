@@ -92,6 +92,10 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
     def name(self) -> str:
         return str(self._address)
 
+    def wait_at_most(self, seconds: float) -> None:
+        with translating_errors(self._address):
+            self._all("SELECT set_config('lock_timeout', ?, false)", f"{int(1000 * seconds)}ms")
+
     def how_to_move(self) -> str:
         return f"on the server, `pg_dump --schema={self._address.store}` writes all of it, for psql to read elsewhere"
 

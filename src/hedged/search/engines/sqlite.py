@@ -151,6 +151,9 @@ class SqliteStore(SqlStore, scheme=""):
         """The file."""
         return self._path
 
+    def wait_at_most(self, seconds: float) -> None:
+        self._connection.execute(f"PRAGMA busy_timeout = {int(1000 * seconds)}")
+
     def how_to_move(self) -> str:
         file, log = self._path.name, log_of(self._path).name
         return (
