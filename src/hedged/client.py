@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -21,9 +22,14 @@ from urllib.parse import urlencode, urlsplit
 from hedged.errors import HedgedError
 
 Image: TypeAlias = str | Path | bytes
+"""The path of an image file, or its content."""
 Vector: TypeAlias = Sequence[float]
+"""The output of a network of yours; arrays will do."""
 Input: TypeAlias = Image | Vector
+"""What a model takes: an image or a vector."""
 Kind: TypeAlias = Literal["mislabelled", "duplicates", "divided", "poor"]
+"""The kinds of findings of an audit."""
+IDLE = 3.0  # seconds after which a connection is not used again
 
 
 class ServiceError(HedgedError):
@@ -171,6 +177,7 @@ class Client:
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._connection = kind(parts.hostname, parts.port, timeout=timeout)
         self._prefix, self._address = parts.path.rstrip("/"), address
+        self._used = time.monotonic()
         self._headers = {"Authorization": f"Bearer {key}"}
 
     def __enter__(self) -> Self:
@@ -318,6 +325,8 @@ class Client:
         return self._send(method, path, query, body, "application/json" if content is not None else "")
 
     def _send(self, method: str, path: str, query: Sequence[tuple[str, str]], body: bytes, kind: str) -> Any:
+        if time.monotonic() - self._used > IDLE:
+            self._connection.close()  # before the service does
         target = f"{self._prefix}{path}" + (f"?{urlencode(query)}" if query else "")
         headers = self._headers | ({"Content-Type": kind} if kind else {})
         fresh = self._connection.sock is None
@@ -325,6 +334,7 @@ class Client:
             self._connection.request(method, target, body or None, headers)
             response = self._connection.getresponse()
             content = response.read()
+            self._used = time.monotonic()
         except (OSError, HTTPException) as error:
             self._connection.close()
             if fresh or method != "GET":

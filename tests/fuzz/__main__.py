@@ -16,7 +16,7 @@ from pathlib import Path
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import torch
-from fuzz import exported, inputs, runs, stores
+from fuzz import exported, inputs, requests, runs, stores
 from fuzz.harness import Report, Target, fuzz, one
 
 TARGETS: dict[str, type[Target]] = {
@@ -37,6 +37,7 @@ TARGETS: dict[str, type[Target]] = {
         inputs.DigitFiles,
         inputs.PhotoCaches,
         inputs.ResultTables,
+        requests.Requests,
     )
 }
 LINE = "{:<14}{:>9}{:>9}{:>10}{:>12}{:>12}{:>10}"

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from hedged import Embedder
+from hedged import Embedder, Retrofit
 from hedged.client import Client
 from hedged.data import NDigit, offline_digits
 from hedged.decisions import Aims, ScoredPairs, calibrate
@@ -38,7 +38,7 @@ class Place(NamedTuple):
     """What a service is started on."""
 
     run: Path
-    store: Path
+    store: Path | str
     pictures: Path
 
 
@@ -85,6 +85,26 @@ def make_place(folder: Path, identities: int = 12) -> Place:
     with Gallery.create(folder / "digits.db", embedder) as gallery:
         gallery.add(paths, labels=[path.name[:2] for path in paths], ids=[path.name for path in paths])
     return Place(run, folder / "digits.db", pictures)
+
+
+def make_vector_place(folder: Path, store: str | None = None) -> Place:
+    """A head on vectors, and a store of some: a quick model for tests of everything else."""
+    folder.mkdir(exist_ok=True)
+    random = np.random.default_rng(0)
+    y = np.repeat(np.arange(30), 5)
+    x = vectors_of(y, random)
+    head = Retrofit(seed=0).fit(x, y)
+    head.save(folder / "run")
+    place = Place(folder / "run", store or folder / "vectors.db", folder / "pictures")
+    with Gallery.create(place.store, Embedder.load(place.run)) as gallery:
+        gallery.add(x[:50], labels=[f"p{one}" for one in y[:50]], ids=[f"first-{i}" for i in range(50)])
+    return place
+
+
+def vectors_of(who: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.float32]:
+    """Vectors of identities, by number."""
+    centres = np.random.default_rng(7).normal(size=(100, 12))
+    return (centres[who] + 0.3 * random.normal(size=(len(who), 12))).astype(np.float32)
 
 
 def numbers(which: Iterable[int], start: int = 0) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -202,10 +222,28 @@ def form(*files: bytes, **fields: str | list[str]) -> tuple[bytes, str]:
     return b"\r\n".join([*lines, b"--X--\r\n"]), "multipart/form-data; boundary=X"
 
 
+def children(process: subprocess.Popen[str]) -> list[int]:
+    """The processes that a service has started to serve, by number."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parent = (path / "stat").read_text().rpartition(")")[2].split()[1]
+            command = (path / "cmdline").read_bytes().split(b"\0")
+            if int(parent) == process.pid and any(b"spawn_main" in word for word in command):
+                found.append(int(path.name))
+    return sorted(found)
+
+
+def memory_of(pid: int, kind: str = "VmHWM") -> int:
+    """Megabytes of memory that a process has (VmRSS) or had at most (VmHWM)."""
+    (line,) = [one for one in Path(f"/proc/{pid}/status").read_text().splitlines() if one.startswith(kind)]
+    return int(line.split()[1]) // 1024
+
+
 def requests_logged(service: Running) -> list[dict[str, Any]]:
     """The structured lines of the log."""
     lines = service.log.read_text().splitlines()
-    return [json.loads(line) for line in lines if line.startswith("{")]
+    return [told for line in lines if line.startswith("{") if "call" in (told := json.loads(line))]
 
 
 def kill(process: subprocess.Popen[str]) -> None:

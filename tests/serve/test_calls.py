@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fastapi import FastAPI
 from PIL import Image
 from serve.running import Place, Running, call, form, numbers, png, requests_logged, running
 
@@ -17,6 +18,7 @@ from hedged.client import Client, ServiceError
 from hedged.decisions import load_decider
 from hedged.match import match_logit
 from hedged.search import Gallery
+from hedged.serve import Settings, create_app
 
 NOBODY = ("/health", "/openapi.json", "/", "/static/page.js", "/favicon.ico")
 READS = (
@@ -64,8 +66,18 @@ def body_of(method: str, path: str) -> tuple[bytes | None, str | None]:
 
 def test_no_call_is_forgotten_here(service: Running) -> None:
     described = call(service, "GET", "/openapi.json").content["paths"]
-    calls = {(method.upper(), path) for path, methods in described.items() for method in methods}
-    assert calls == {*READS, *WRITES, ("GET", "/health")}
+    calls = {(method.upper(), path): one for path, methods in described.items() for method, one in methods.items()}
+    assert set(calls) == {*READS, *WRITES, ("GET", "/health")}
+    for name, one in calls.items():
+        assert ("security" in one) == (name != ("GET", "/health")), name
+
+
+def test_what_is_not_described_needs_no_key_and_is_known(place: Place) -> None:
+    inner = create_app(Settings(str(place.run), str(place.store))).app
+    assert isinstance(inner, FastAPI)
+    hidden = {route.path for route in inner.routes if hasattr(route, "path")} - {path for _, path in READS + WRITES}
+    assert hidden - {"/health"} == {"/", "/static/{name}", "/favicon.ico", "/openapi.json"}
+    inner.state.service.close()
 
 
 @pytest.mark.parametrize("path", NOBODY)
@@ -168,8 +180,8 @@ def test_a_wrong_label_is_told_at_enrolment_then_dismissed_and_accepted(place: P
         said = client.enrol([image], ["11"], ["twin"])
         found = client.audit()
         kinds = [(kind, one) for kind in ("duplicates", "mislabelled", "divided", "poor") for one in found[kind]]
-        assert any("twin" in json.dumps(one) for _, one in kinds) == bool(said["warnings"])
-        assert kinds
+        assert "'twin': it is '11', and matches '00-0.png', which is '00'" in said["warnings"][0]
+        assert any("twin" in json.dumps(one) for _, one in kinds)
         kind, one = kinds[0]
         names = [one["first"], one["second"]] if kind == "duplicates" else [one["label" if kind == "divided" else "id"]]
         assert "not be shown again" in client.dismiss(kind, names)  # type: ignore[arg-type]
@@ -235,6 +247,9 @@ def test_numbers_for_prometheus_and_logs_without_secrets(service: Running, photo
     assert service.read not in log
     assert service.write not in log
     assert "secret" not in log
+    assert b"PNG".decode() not in log
+    for line in log.splitlines()[1:]:  # the first says where it serves
+        assert {"time", "level", "event"} <= json.loads(line).keys()
     last = [one for one in requests_logged(service) if one["call"] == "/v1/embed"][-1]
     assert last["key"] == "read"
     assert last["status"] == 200
@@ -259,6 +274,7 @@ BAD: list[tuple[str, str, bytes, str, int, str]] = [
     ("POST", "/v1/embed", *form(png(np.zeros((28, 56), np.uint8)), other="1"), 422, "unknown field 'other'"),
     ("POST", "/v1/embed", *form(png(np.zeros((9, 9), np.uint8))), 422, "28×56"),
     ("POST", "/v1/match", *form(png(np.zeros((28, 56), np.uint8))), 422, "two inputs, got 1"),
+    ("POST", "/v1/embed", *form(*[png(np.zeros((28, 56), np.uint8))] * 257), 422, "Maximum number of files is 256"),
     ("POST", "/v1/search?k=0", *form(png(np.zeros((28, 56), np.uint8))), 422, "k"),
     ("POST", "/v1/search?where=breed", *form(png(np.zeros((28, 56), np.uint8))), 422, "key=value"),
     ("POST", "/v1/search?where=breed=a", *form(png(np.zeros((28, 56), np.uint8))), 422, "filter by one of"),
@@ -285,6 +301,7 @@ def test_bad_requests_are_told_what_was_expected(
     said = call(service, method, path, service.write, body or None, kind)
     assert said.status == status, said
     assert words in said.content["error"]
+    assert status != 405 or said.headers["allow"] == "DELETE, GET, POST"
     assert service.process.poll() is None
 
 

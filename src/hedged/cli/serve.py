@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -65,7 +64,6 @@ def serve(
     limits = Limits(body * MEGABYTE, pixels, batch, rate=rate, seconds=seconds)
     key = None if keys else Keys.new_key()
     settings = Settings(str(run), str(location), keys, key, pictures, limits)
-    logging.getLogger("hedged.serve").setLevel(logging.INFO)
     shown = f"[{host}]" if ":" in host else host
     LOGGER.info("loading the model")
     run_service(settings, host, port, workers, ready=lambda: _say(f"http://{shown}:{port}/", key))

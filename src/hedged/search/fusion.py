@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -15,6 +16,8 @@ from torch.nn.functional import logsigmoid
 from hedged.distributions import Distribution
 from hedged.errors import ValueRangeError
 from hedged.match import MatchModel, log_odds
+
+LogitsOf = Callable[[Distribution], Tensor]
 
 
 class Fusion(ABC):
@@ -30,6 +33,16 @@ class Fusion(ABC):
             owner: Whose each of them is, int64 `(M,)` in 0 … G − 1.
             model: When two embeddings match.
         """
+
+    def against(self, images: Distribution, owner: Tensor, model: MatchModel) -> LogitsOf:
+        """`logits` of any probes against the same identities; what does not depend on the probes is done once.
+
+        Args:
+            images: M embeddings.
+            owner: Whose each of them is, int64 `(M,)` in 0 … G − 1.
+            model: When two embeddings match.
+        """
+        return lambda probes: self.logits(probes, images, owner, model)
 
     def held_out(self, images: Distribution, owner: Tensor, tried: Tensor, model: MatchModel) -> tuple[Tensor, Tensor]:
         """Log-odds of images of a gallery and its identities, `(n, G)`: without the image, and without its identity.
@@ -60,7 +73,11 @@ class ProductFusion(Fusion):
     """The images of an identity as one embedding, in the match model's own way (`MatchModel.fuse`)."""
 
     def logits(self, probes: Distribution, images: Distribution, owner: Tensor, model: MatchModel) -> Tensor:
-        return model.matrix(probes, model.fuse(images, owner))
+        return self.against(images, owner, model)(probes)
+
+    def against(self, images: Distribution, owner: Tensor, model: MatchModel) -> LogitsOf:
+        templates = model.fuse(images, owner)
+        return lambda probes: model.matrix(probes, templates)
 
     def held_out(self, images: Distribution, owner: Tensor, tried: Tensor, model: MatchModel) -> tuple[Tensor, Tensor]:
         """As its base, at once: an image changes the template of its own identity alone.

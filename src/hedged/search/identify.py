@@ -150,7 +150,9 @@ class Identifier:
         self._identities, self._fusion = identities, fusion or ProductFusion()
         self._prior, self._calibrated = none_prior, calibrated or (lambda logits: logits)
         with torch.no_grad():
-            self._openness = learn(identities.images, identities.owner, self._fusion, identities.match_model)
+            known = identities.images, identities.owner
+            self._openness = learn(*known, self._fusion, identities.match_model)
+            self._logits = self._fusion.against(*known, identities.match_model)
         self._images = identities.owner.bincount().tolist()
         self._rule = None if coverage is None else self._candidate_rule(coverage)
 
@@ -175,7 +177,7 @@ class Identifier:
         found = []
         for start in range(0, len(probes), PROBES_PER_CHUNK):
             some = probes[start : start + PROBES_PER_CHUNK]
-            logits = self._fusion.logits(some, known.images, known.owner, known.match_model).double().numpy()
+            logits = self._logits(some).double().numpy()
             etas = self_mismatch(some, known.match_model).tolist()
             found += [self._answer(row, eta, top) for row, eta in zip(logits, etas, strict=True)]
         return found

@@ -7,10 +7,14 @@
 | `desk` | the model and the store in one thread, which takes concurrent requests together |
 | `tasks` | what the desk can be asked about inputs: embed, match, search, identify |
 | `flatten` | embeddings in a plane |
-| `records` | slow reading and all writing, each in a thread of its own: items, map, audit, enrolment |
+| `records` | slow reading and all writing, each in a thread of its own: items, map, enrolment |
+| `audits` | what may be wrong with the store, in a thread of its own |
 | `bodies` | inputs in a request: uploaded images, or vectors as JSON |
 | `pictures` | what items look like, from one folder alone |
-| `guard` | limits on bodies, rates and times; headers; logs; metrics |
+| `guard` | limits on bodies, rates and times; headers; metrics |
+| `connection` | limits on clients that are slow |
+| `refusals` | what is refused, with status and words |
+| `logs` | lines of JSON |
 | `answers` | what calls answer, for the OpenAPI description |
 | `calls` | the calls |
 | `service` | all that calls work with |

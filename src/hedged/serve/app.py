@@ -14,8 +14,9 @@ from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException as AnyHTTPException
-from starlette.types import ASGIApp
+from starlette.routing import Match
 
 from hedged.errors import HedgedError, MissingDependencyError, RunError, StoreError
 from hedged.serve.bodies import FORM, JSON, is_of_vectors
@@ -39,7 +40,7 @@ who may write may read, too. Errors are JSON: `{"error": "what was given, what w
 """
 
 
-def create_app(settings: Settings) -> ASGIApp:
+def create_app(settings: Settings) -> Guard:
     """The service as an ASGI application.
 
     Args:
@@ -66,6 +67,7 @@ def create_app(settings: Settings) -> ASGIApp:
     app.include_router(router)
     app.state.service = service
     app.openapi = partial(_described, app, service)  # type: ignore[method-assign]
+    service.warm_up()
     return Guard(app, settings.limits, service.metrics)
 
 
@@ -80,10 +82,13 @@ def _add_errors(app: FastAPI) -> None:
         assert isinstance(error, Refused)
         return told(error.status, str(error), error.headers())
 
-    async def http(_: Request, error: Exception) -> Response:
+    async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, AnyHTTPException)
         said = error.detail if isinstance(error, HTTPException) else words.get(error.status_code, error.detail)
-        return told(error.status_code, str(said), error.headers)
+        headers = dict(error.headers or {})
+        if error.status_code == 405 and (methods := _methods(request)):
+            headers["Allow"] = ", ".join(methods)
+        return told(error.status_code, str(said), headers)
 
     async def invalid(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
@@ -103,6 +108,12 @@ def _add_errors(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HedgedError, hedged)
     app.add_exception_handler(Exception, bug)
+
+
+def _methods(request: Request) -> list[str]:
+    """What may be done where a request led to: calls with one path have a route each."""
+    found = [one for one in router.routes if one.matches(request.scope)[0] is not Match.NONE]
+    return sorted({method for one in found if isinstance(one, APIRoute) for method in one.methods or ()})
 
 
 def _add_page(app: FastAPI) -> None:

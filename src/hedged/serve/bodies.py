@@ -70,7 +70,7 @@ async def read_body(request: Request, embedder: Embedder, limits: Limits, column
     body = await (_vectors(request, embedder, limits, columns) if wanted == JSON else _images(request, limits, columns))
     if not 0 < len(body.inputs) <= limits.batch:
         raise HTTPException(
-            413 if len(body.inputs) else 422,
+            422,
             f"a request has 1 to {limits.batch:,} inputs, got {len(body.inputs):,}: send them in several requests",
         )
     for name, column in body.columns.items():
@@ -117,10 +117,11 @@ async def _vectors(request: Request, embedder: Embedder, limits: Limits, columns
     if len({len(one) for one in given}) > 1:
         raise ShapeError(f"vectors are of one length, got {len(given[0])} and others")
     try:
-        vectors = np.asarray(given, dtype=np.float64).reshape(len(given), -1).astype(np.float32)
+        wide = np.asarray(given, dtype=np.float64).reshape(len(given), len(given[0]) if given else 0)
     except OverflowError as error:
         raise DataError("a number is too large: vectors are numbers in single precision") from error
-    found = {name: content[name] for name in columns if content.get(name) is not None}
+    vectors: NDArray[np.float32] = wide.astype(np.float32)
+    found = {name: content[name] for name in columns if name in content}
     for name, column in found.items():
         if not isinstance(column, list):
             raise DataError(f"{name} are a list, with one for each vector, got a {type(column).__name__}")
@@ -139,7 +140,7 @@ async def _images(request: Request, limits: Limits, columns: tuple[str, ...]) ->
     try:
         form = await parser.parse()
     except MultiPartException as error:
-        raise HTTPException(413 if error.message.startswith("Too many") else 400, error.message) from error
+        raise HTTPException(422 if error.message.startswith("Too many") else 400, error.message) from error
     unknown = sorted({name for name, _ in form.multi_items()} - {"files", *columns})
     if unknown:
         raise HTTPException(422, f"unknown field {unknown[0]!r}: this takes {', '.join(('files', *columns))}")

@@ -17,6 +17,9 @@ MOST_CONNECTIONS = 1000  # at a time; more are closed at once
 class Connection(H11Protocol):
     """A connection of uvicorn's, with a watch on it. The time that a request takes itself is the guard's to limit.
 
+    What comes of a request after its answer is read and thrown away for a while: most clients look for the answer only
+    when they have sent all.
+
     Args:
         given: What uvicorn passes on.
     """

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hedged.serve.logs import TOLD
 from hedged.serve.refusals import Refused, busy
 from hedged.serve.settings import Limits
 
@@ -123,7 +124,7 @@ class Guard:
     """
 
     def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics) -> None:
-        self._app, self._limits, self._metrics = app, limits, metrics
+        self.app, self._limits, self._metrics = app, limits, metrics
         self._held = 0  # bytes of the bodies of all requests that run
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -135,7 +136,7 @@ class Guard:
             send: Where the answer goes.
         """
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         begun, status, taken = time.perf_counter(), 0, 0
 
@@ -164,7 +165,7 @@ class Guard:
         try:
             self._check_length(scope)
             async with asyncio.timeout(self._limits.seconds):
-                await self._app(scope, limited, guarded)
+                await self.app(scope, limited, guarded)
         except Refused as error:  # those of the calls are answered there
             await _say(guarded, error)
         except TimeoutError:
@@ -196,7 +197,6 @@ class Guard:
         self._metrics.seconds.labels(call).observe(seconds)
         caller = scope.get("state", {}).get("caller")
         told: dict[str, Any] = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "method": scope["method"],
             "call": call,
             "status": status,
@@ -204,12 +204,12 @@ class Guard:
             "key": caller.name if caller else None,
             "client": (scope.get("client") or ("",))[0],
         }
-        LOGGER.info(json.dumps(told, ensure_ascii=True))
+        LOGGER.info("request", extra={TOLD: told})
 
 
 async def _say(send: Send, refused: Refused) -> None:
     body = json.dumps({"error": str(refused)}).encode()
-    told = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
+    told = {"content-type": "application/json", "content-length": str(len(body))}
     headers = [(name.encode(), value.encode()) for name, value in (refused.headers() | told).items()]
     await send({"type": "http.response.start", "status": refused.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

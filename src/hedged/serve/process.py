@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 import os
 import signal
@@ -26,6 +25,7 @@ from hedged.errors import HedgedError, RunError
 from hedged.serve.app import create_app
 from hedged.serve.connection import Connection
 from hedged.serve.guard import LOGGER, MULTIPROCESS
+from hedged.serve.logs import start_log
 from hedged.serve.service import Service
 from hedged.serve.settings import Settings
 
@@ -47,12 +47,14 @@ def serve(settings: Settings, host: str, port: int, workers: int, ready: Callabl
         workers: Processes, each with the model in its memory.
         ready: Called once the model is loaded and the socket listens.
     """
+    start_log()
     listening = _listen(host, port)
     options: dict[str, Any] = {
         "http": Connection,
         "ws": "none",
         "host": host,
         "port": port,
+        "log_config": None,
         "log_level": "warning",
         "access_log": False,  # the guard logs requests, without what is in them
         "server_header": False,
@@ -72,17 +74,16 @@ def serve(settings: Settings, host: str, port: int, workers: int, ready: Callabl
         os.environ.setdefault(name, str(max(1, cores() // workers)))
     with tempfile.TemporaryDirectory(prefix="hedged-metrics-") as folder:
         os.environ[MULTIPROCESS] = folder
-        app, level = partial(_app_of_worker, settings, LOGGER.level), {"timeout_worker_healthcheck": LOADING}
+        app, level = partial(_app_of_worker, settings), {"timeout_worker_healthcheck": LOADING}
         config = uvicorn.Config(app, factory=True, workers=workers, **options, **level)  # type: ignore[arg-type]
         listening.listen(BACKLOG)
         ready()
         Multiprocess(config, [listening]).run()
 
 
-def _app_of_worker(settings: Settings, level: int) -> ASGIApp:
+def _app_of_worker(settings: Settings) -> ASGIApp:
     """The application in one of several processes, which ends when the one that started it does."""
-    logging.basicConfig(format="%(message)s")
-    LOGGER.setLevel(level)
+    start_log()
     threading.Thread(target=_end_with_parent, name="hedged-parent", daemon=True).start()
     _forget_the_dead(Path(os.environ[MULTIPROCESS]))
     try:

@@ -21,9 +21,8 @@ class Refused(Exception):
         self._wait = wait
 
     def headers(self) -> dict[str, str]:
-        """Headers of the answer; after one that comes before the whole request was read, the connection ends."""
-        told = {} if self._wait is None else {"retry-after": str(self._wait)}
-        return told | ({"connection": "close"} if self.status == 413 else {})
+        """Headers of the answer."""
+        return {} if self._wait is None else {"retry-after": str(self._wait)}
 
 
 def conflict(words: str) -> Refused:

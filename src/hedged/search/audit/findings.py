@@ -99,6 +99,7 @@ class Poor(NamedTuple):
 
 
 Finding: TypeAlias = Mislabelled | Duplicates | Divided | Poor
+"""Anything that an audit finds."""
 
 
 @final
