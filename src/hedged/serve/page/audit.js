@@ -12,9 +12,13 @@ const KINDS = {
     title: "Labels that are likely wrong",
     explanation: "The item matches the others of its label less than it matches somebody else.",
     words: (one) =>
-      `${one.id} is labelled “${one.label}”. It is likelier “${one.likelier}” (${percent(one.likelier_probability)}).`,
+      `${one.id} is labelled “${one.label}”. Of the others “${one.likelier}” is the likeliest ` +
+      `(${percent(one.likelier_probability)}).`,
     chance: "it shows somebody else",
-    groups: (one) => [[one.label, [one.id]]],
+    groups: (one) => [
+      [one.label, [one.id]],
+      [one.likelier, one.likelier_items],
+    ],
     action: (one) => `Relabel to “${one.likelier}”`,
     ids: (one) => [one.id],
     drops: () => [],
@@ -177,7 +181,7 @@ const actionButton = (testid, kind, text, act) =>
   el("button", { type: "button", class: kind, "data-testid": testid, onclick: act }, text);
 
 function group(name, ids) {
-  const more = ids.length > PICTURES ? ` and ${count(ids.length - PICTURES)} more` : "";
+  const more = ids.length > PICTURES ? `, ${count(ids.length)} items` : "";
   return el(
     "figure",
     {},

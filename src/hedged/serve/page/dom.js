@@ -18,7 +18,7 @@ function fill(node, attributes, children) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.filter((child) => child !== null && child !== undefined));
+  node.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
   return node;
 }
 
@@ -47,13 +47,13 @@ export function bar(share, kind = "") {
   return el("span", { class: `bar ${kind}`, "aria-hidden": "true" }, inner);
 }
 
-// A named number with one phrase that says what it is.
+// A named number with one phrase that says what it is: a text, or a list of texts and elements.
 export function number(name, value, phrase, testid) {
   return el(
     "div",
     { class: "number", "data-testid": testid },
     el("span", { class: "number-name" }, name),
     el("span", { class: "number-value" }, value),
-    el("span", { class: "hint" }, phrase),
+    el("span", { class: "hint" }, ...[phrase].flat()),
   );
 }

@@ -2,23 +2,25 @@
 import { get } from "./api.js";
 import { byId, count, decimal, el, percent } from "./dom.js";
 import { picture } from "./pictures.js";
-import { createCamera, createGrid, extent } from "./places.js";
+import { createCamera, createGrid, extent, median } from "./places.js";
 import { createScene } from "./scene.js";
 
 const LIMIT = 20000;
 const REACH = 24; // pixels around the pointer in which an item is picked
 const STEP = 60; // pixels that an arrow key moves
-const SLOW = 30; // milliseconds: if a frame takes longer, only dots are drawn while the map moves
-const REST = 160; // milliseconds after which it no longer moves
+const FRAME = 25; // milliseconds that a frame may take; ellipses that do not fit into one are drawn in the next
+const LEAST = 4e5; // pixels of ellipses in a frame
+const MOST = 1e9;
+const LAYERS = 200; // ellipses over each other, on average; of more, a fair sample is drawn, and all dots
 const HOVER = 80; // milliseconds that the pointer stays before an item is shown
 const ALL = -2; // instead of the index of a label
 
 // Okabe and Ito's colours that are told apart with any colour vision, without those too light or dark for a background;
 // then grey.
-const PALETTE = ["#e69f00", "#56b4e9", "#009e73", "#0072b2", "#d55e00", "#cc79a7", "#8a8f99"].map(rgb);
+const PALETTE = ["#e69f00", "#56b4e9", "#009e73", "#0072b2", "#d55e00", "#cc79a7", "#8a8f99"];
 const NO_LABEL = PALETTE.length - 1;
 
-window.hedgedMap = { frames: 0, items: 0 };
+window.hedgedMap = { frames: 0, items: 0, whole: false }; // for tests
 
 export function createMap() {
   const canvas = byId("map-canvas");
@@ -32,9 +34,11 @@ export function createMap() {
   let kept = false; // a click keeps an item until the next click
   let chosen = ALL;
   let waiting = 0; // the frame that was asked for
-  let cost = 0; // milliseconds of the last whole frame
-  let movedAt = -Infinity;
-  let restTimer = 0;
+  let drawing = false; // the graphics card has not finished the last frame
+  let last = 0; // ellipses of this picture
+  let drawn = 0; // those that are drawn already
+  let strength = 0; // their opacity
+  let budget = 10 * LEAST; // pixels of ellipses in a frame, as many as FRAME allows
   let hoverTimer = 0;
 
   async function load() {
@@ -49,6 +53,7 @@ export function createMap() {
     nearest = createGrid(map.x, map.y);
     byId("map-note").textContent = note(map);
     byId("map-labels").replaceChildren(...map.labels.map((label) => el("option", { value: label })));
+    byId("map-legend").replaceChildren(...legend(map));
     kept = false;
     pick(-1);
     start();
@@ -57,7 +62,7 @@ export function createMap() {
   }
 
   function start() {
-    scene = createScene(canvas, map, PALETTE);
+    scene = createScene(canvas, map, PALETTE.map(rgb));
     if (!scene) say("This browser has no WebGL 2, so the map cannot be drawn. The other views work without it.");
     else if (!map.ids.length) say("The gallery is empty.");
     else say("");
@@ -79,32 +84,54 @@ export function createMap() {
 
   // Frames are drawn on change only.
   function redraw() {
-    waiting ||= requestAnimationFrame(draw);
+    drawn = 0;
+    window.hedgedMap.whole = false;
+    next();
+  }
+
+  function next() {
+    if (!drawing) waiting ||= requestAnimationFrame(draw);
   }
 
   function draw() {
     waiting = 0;
     if (!scene || !canvas.clientWidth) return;
     const ratio = fitSize();
-    const whole = cost < SLOW || performance.now() - movedAt >= REST;
-    scene.draw(camera, ratio, chosen, whole);
-    if (whole) scene.time((taken) => (cost = taken));
+    if (drawn === 0) plan();
+    const { to } = scene.within(camera, chosen, drawn, budget / ratio ** 2);
+    scene.draw(camera, ratio, chosen, strength, drawn, Math.min(to, last));
+    drawn = Math.min(to, last);
+    drawing = true;
+    scene.whenDrawn(finish);
     window.hedgedMap.frames++;
     mark();
   }
 
+  // Which ellipses are drawn in this picture, and how strongly.
+  function plan() {
+    const area = camera.width * camera.height;
+    const all = scene.within(camera, chosen, 0, LAYERS * area);
+    last = all.to;
+    strength = opacity(all.covered / area);
+  }
+
+  function finish(taken) {
+    drawing = false;
+    if (taken > FRAME) budget = Math.max(LEAST, budget * Math.max(0.25, FRAME / taken));
+    else if (taken < FRAME / 2 && drawn < last) budget = Math.min(MOST, 2 * budget);
+    if (drawn < last) next();
+    window.hedgedMap.whole = drawn === last;
+  }
+
   function moved() {
-    movedAt = performance.now();
     fitted = false;
     redraw();
-    clearTimeout(restTimer);
-    if (cost >= SLOW) restTimer = setTimeout(redraw, REST + 10);
   }
 
   function showAll() {
     if (!map || !canvas.clientWidth) return;
     fitSize();
-    camera.fit(extent(map.x), extent(map.y));
+    camera.fit(extent(map.x), extent(map.y), 2 * median(map.major));
     fitted = true;
     redraw();
   }
@@ -257,8 +284,7 @@ export function createMap() {
 }
 
 function prepare(answer) {
-  const ofLabel = answer.labels.map((label) => hash(label) % NO_LABEL);
-  return { ...answer, colour: answer.label.map((label) => ofLabel[label] ?? NO_LABEL) };
+  return { ...answer, colour: answer.label.map((label) => (label < 0 ? NO_LABEL : label % NO_LABEL)) };
 }
 
 function note({ explained, total, ids }) {
@@ -276,14 +302,21 @@ function details(map, item) {
   ];
 }
 
-const hint = () => el("p", { class: "hint" }, "Point at an item to see it.");
-
-// FNV-1a: the same label has the same colour in every gallery.
-function hash(text) {
-  let value = 2166136261;
-  for (const byte of new TextEncoder().encode(text)) value = Math.imul(value ^ byte, 16777619) >>> 0;
-  return value;
+// Where there are more labels than colours, colours only tell neighbours apart.
+function legend({ labels, label }) {
+  if (labels.length > NO_LABEL) return [];
+  const names = label.includes(-1) ? [...labels, "No label"] : labels;
+  return names.map((name, place) => {
+    const swatch = el("i", { class: "swatch" });
+    swatch.style.background = PALETTE[name === labels[place] ? place : NO_LABEL];
+    return el("li", {}, swatch, " ", name);
+  });
 }
+
+// The more ellipses lie over each other, the fainter.
+const opacity = (layers) => Math.min(0.3, Math.max(0.015, 1.2 / (1 + layers)));
+
+const hint = () => el("p", { class: "hint" }, "Point at an item to see it.");
 
 function rgb(hex) {
   return [1, 3, 5].map((place) => parseInt(hex.slice(place, place + 2), 16) / 255);

@@ -64,7 +64,7 @@ function showAnswer(answer) {
   byId("pair-answer").textContent =
     `${DECISIONS[answer.decision] ?? answer.decision}: ${percent((calibrated ?? answer).probability)}`;
   byId("pair-decision").textContent = `Decision: ${answer.decision} (${answer.rule}).`;
-  byId("pair-result").replaceChildren(probabilityNote(answer), numbers(answer), why(answer.dimensions));
+  byId("pair-result").replaceChildren(probabilityNote(answer), numbers(answer), why(answer));
 }
 
 function probabilityNote({ calibrated, probability, log_odds: logOdds }) {
@@ -78,43 +78,48 @@ function probabilityNote({ calibrated, probability, log_odds: logOdds }) {
 function numbers(answer) {
   const [eta1, eta2] = answer.uncertainty;
   const [novel1, novel2] = answer.novelty;
+  const novelties =
+    novel1 === null
+      ? [novelty("Novelty of both", null)]
+      : [novelty("Novelty of the first", novel1), novelty("Novelty of the second", novel2)];
   return el(
     "div",
     { class: "numbers" },
     uncertainty("η of the first", eta1),
     uncertainty("η of the second", eta2),
-    novelty("Novelty of the first", novel1),
-    novelty("Novelty of the second", novel2),
+    ...novelties,
     number("Distance", decimal(answer.distance), "Between the two means.", "distance"),
   );
 }
 
-function why(dimensions) {
-  if (!dimensions?.length) return el("p", { class: "hint" }, "This model gives no evidence by dimension.");
-  return dimensions.some((one) => one.log_odds !== null) ? evidence(dimensions) : differences(dimensions);
+function why({ dimensions, log_odds: logOdds }) {
+  return dimensions.some((one) => one.log_odds !== null) ? evidence(dimensions, logOdds) : differences(dimensions);
 }
 
 const strongest = (rows) => [...rows].sort((one, other) => Math.abs(other.value) - Math.abs(one.value));
 
-function evidence(dimensions) {
+function evidence(dimensions, logOdds) {
   const rows = strongest(dimensions.map((one) => ({ name: one.dimension, value: one.log_odds ?? 0 })));
+  const sum = (some) => some.reduce((total, one) => total + one.value, 0);
   const rest = rows.slice(SHOWN);
-  const sum = rest.reduce((total, one) => total + one.value, 0);
-  const shown = rows.slice(0, SHOWN);
-  if (rest.length) shown.push({ name: plural(rest.length, "other"), value: sum });
+  const sums = [
+    { name: `${plural(rest.length, "other dimension")} together`, value: sum(rest) },
+    { name: "What belongs to no dimension", value: logOdds - sum(rows) },
+    { name: "Log-odds of a match", value: logOdds },
+  ].slice(rest.length ? 0 : 1);
   const text = "Evidence of each dimension, in log-odds: right speaks for a match, left against it.";
-  return chart(text, "log-odds", shown, signed);
+  return chart(text, "log-odds", rows.slice(0, SHOWN), sums);
 }
 
 function differences(dimensions) {
   const rows = dimensions.map((one) => ({ name: one.dimension, value: one.difference / (one.spread || 1) }));
   const text =
     "The match model has no evidence by dimension. These are the differences of the means, in units of their spread.";
-  return chart(text, "spreads", strongest(rows).slice(0, SHOWN), signed);
+  return chart(text, "spreads", strongest(rows).slice(0, SHOWN));
 }
 
-// A table with bars: what the bars show can be read as well.
-function chart(text, unit, rows, format) {
+// A table with bars, so that what they show can be read as well; sums have none.
+function chart(text, unit, rows, sums = []) {
   const most = Math.max(...rows.map((row) => Math.abs(row.value))) || 1;
   const lines = rows.map(({ name, value }) =>
     el(
@@ -122,8 +127,11 @@ function chart(text, unit, rows, format) {
       {},
       el("th", { scope: "row" }, String(name)),
       el("td", {}, sideBar(value / most, unit === "log-odds")),
-      el("td", { class: "value" }, format(value)),
+      el("td", { class: "value" }, signed(value)),
     ),
+  );
+  const totals = sums.map(({ name, value }) =>
+    el("tr", {}, el("th", { scope: "row", colspan: 2 }, name), el("td", { class: "value" }, signed(value))),
   );
   const columns = ["Dimension", "", unit].map((name) => (name ? el("th", { scope: "col" }, name) : el("td")));
   return el(
@@ -131,7 +139,7 @@ function chart(text, unit, rows, format) {
     { class: "why", "data-testid": "pair-why" },
     el("h3", {}, "Why"),
     el("p", { class: "hint" }, text),
-    el("table", {}, el("thead", {}, el("tr", {}, ...columns)), el("tbody", {}, ...lines)),
+    el("table", {}, el("thead", {}, el("tr", {}, ...columns)), el("tbody", {}, ...lines), el("tfoot", {}, ...totals)),
   );
 }
 

@@ -25,11 +25,12 @@ export function createCamera() {
     camera.x += x - moved;
     camera.y += y - up;
   };
-  camera.fit = ([left, right], [bottom, top]) => {
+  // All of some data is in view, with a margin of `more` data around it in all.
+  camera.fit = ([left, right], [bottom, top], more) => {
     camera.x = (left + right) / 2;
     camera.y = (bottom + top) / 2;
-    const wide = camera.width / (right - left || 1);
-    const high = camera.height / (top - bottom || 1);
+    const wide = camera.width / (right - left + more || 1);
+    const high = camera.height / (top - bottom + more || 1);
     camera.zoom = 0.88 * Math.min(wide, high);
     camera.least = camera.zoom / 4;
     camera.most = camera.zoom * 2000;
@@ -42,6 +43,10 @@ export function extent(values) {
   const sorted = Float64Array.from(values).sort();
   const at = (share) => sorted[Math.round(share * (sorted.length - 1))];
   return sorted.length ? [at(0.002), at(0.998)] : [0, 1];
+}
+
+export function median(values) {
+  return Float64Array.from(values).sort()[values.length >> 1] ?? 0;
 }
 
 // Items by cell, so that a look-up reads a few items and not all of them.

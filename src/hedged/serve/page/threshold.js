@@ -1,6 +1,6 @@
 // "Threshold": what a threshold and a band of abstention would do to the pairs of the calibration.
 import { get } from "./api.js";
-import { byId, decimal, el, number, percent, svg } from "./dom.js";
+import { byId, count, decimal, el, number, percent, svg } from "./dom.js";
 
 const HEIGHT = 220;
 const MARGIN = { top: 12, bottom: 28, side: 12 };
@@ -39,13 +39,13 @@ export function createThreshold() {
     byId("threshold-width").textContent = decimal(width);
     byId("threshold-rule").textContent = rule(limits);
     byId("threshold-numbers").replaceChildren(...numbers(rates(pairs, limits), pairs.baseRate));
-    chart.replaceChildren(draw(pairs, threshold, limits, chart.clientWidth));
+    if (chart.clientWidth) chart.replaceChildren(draw(pairs, threshold, limits, chart.clientWidth)); // else not in view
   }
 
   slider.addEventListener("input", update);
   band.addEventListener("input", update);
   byId("threshold-reset").addEventListener("click", reset);
-  new ResizeObserver(() => chart.clientWidth && update()).observe(chart);
+  new ResizeObserver(update).observe(chart);
   return { load };
 }
 
@@ -80,25 +80,27 @@ function rule({ reject, accept }) {
 }
 
 function rates({ match, other, baseRate }, { reject, accept }) {
-  const share = (list, test) => (list.length ? list.filter(test).length / list.length : 0);
+  const those = (list, test) => {
+    const found = list.filter(test).length;
+    return { share: list.length ? found / list.length : 0, words: `${count(found)} of ${count(list.length)}` };
+  };
   const unsure = (probability) => probability >= reject && probability < accept;
-  const ofMatch = share(match, unsure);
-  const ofOther = share(other, unsure);
+  const [ofMatch, ofOther] = [those(match, unsure), those(other, unsure)];
   return {
-    falseMatch: share(other, (probability) => probability >= accept),
-    miss: share(match, (probability) => probability < reject),
-    ofMatch,
-    ofOther,
-    abstain: baseRate * ofMatch + (1 - baseRate) * ofOther,
+    falseMatch: those(other, (probability) => probability >= accept),
+    miss: those(match, (probability) => probability < reject),
+    abstain: baseRate * ofMatch.share + (1 - baseRate) * ofOther.share,
+    parts: `${percent(ofMatch.share)} of matches, ${percent(ofOther.share)} of others`,
   };
 }
 
-function numbers({ falseMatch, miss, abstain, ofMatch, ofOther }, baseRate) {
-  const parts = `${percent(ofMatch)} of matches, ${percent(ofOther)} of others`;
-  const both = `Of all pairs at a base rate of ${percent(baseRate)}; ${parts}.`;
+function numbers({ falseMatch, miss, abstain, parts }, baseRate) {
+  const wrong = `Pairs that do not match, taken for a match: ${falseMatch.words}.`;
+  const missed = `Pairs that match, taken for no match: ${miss.words}.`;
+  const both = `Of all pairs at a base rate of ${percent(baseRate)}: ${parts}.`;
   return [
-    number("False match rate", percent(falseMatch), "Pairs that do not match, taken for a match.", "false-match-rate"),
-    number("Miss rate", percent(miss), "Pairs that match, taken for no match.", "miss-rate"),
+    number("False match rate", percent(falseMatch.share), wrong, "false-match-rate"),
+    number("Miss rate", percent(miss.share), missed, "miss-rate"),
     number("Abstentions", percent(abstain), both, "abstentions"),
   ];
 }

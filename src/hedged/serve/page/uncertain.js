@@ -67,9 +67,7 @@ function card(item, ask) {
     el("span", { class: "item-label" }, item.label ?? "No label"),
     el("span", { class: "item-id" }, item.id),
     el("span", { class: "item-numbers" }, `η ${decimal(item.uncertainty)}`),
-    el("span", { class: "item-numbers" }, novelty(item.novelty)),
+    item.novelty !== null && el("span", { class: "item-numbers" }, `novelty ${percent(item.novelty)}`),
     ask && el("button", { ...button, onclick: () => ask(item) }, "Remove"),
   );
 }
-
-const novelty = (value) => (value === null || value === undefined ? "novelty unknown" : `novelty ${percent(value)}`);

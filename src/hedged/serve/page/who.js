@@ -25,12 +25,18 @@ export function createWho(app) {
       if (mine !== asked) return;
       app.tell("");
       showAnswer(results[0], probe);
+      offer();
     } catch (error) {
       if (mine === asked) clearAnswer();
+      if (mine === asked && !app.model.labels) offer(); // the first one cannot be identified
       app.fail(error);
     } finally {
       if (mine === asked) byId("view-who").removeAttribute("aria-busy");
     }
+  }
+
+  function offer() {
+    byId("enrol").hidden = app.model.role !== "write";
   }
 
   async function enrol(event) {
@@ -59,7 +65,7 @@ export function createWho(app) {
     failed: app.fail,
     given(input, url) {
       probe = { input, url };
-      byId("enrol").hidden = app.model.role !== "write";
+      byId("enrol").hidden = true;
       byId("enrol-warnings").replaceChildren();
       identify();
     },
@@ -144,7 +150,7 @@ export const uncertainty = (name, value) =>
 
 export function novelty(name, value) {
   const known = value !== null && value !== undefined;
-  const phrase = known ? "Share of held-out training inputs that are less novel." : "Fit it with hedged novelty RUN.";
-  return number(name, known ? percent(value) : "Unknown", phrase, "novelty");
+  const phrase = known ? "Share of held-out training inputs that are less novel." : ["Fit it with ", el("code", {}, "hedged novelty RUN"), "."];
+  return number(name, known ? percent(value) : "unknown", phrase, "novelty");
 }
 
