@@ -17,6 +17,7 @@ from hedged.match._evidence.formula import give_way
 from hedged.match._evidence.matrix import log_factors, shared_groups
 from hedged.match.evidence import Evidence
 from hedged.match.model import MatchModel
+from hedged.match.nearest import best_matches
 
 MODEL = Evidence().requires_grad_(False)
 SEEDS = st.integers(0, 2**16)
@@ -153,6 +154,26 @@ def test_single_precision_is_within_a_thousandth(groups: int, scale: float) -> N
     expected = MODEL.logit(z1.to(torch.float64), z2.to(torch.float64))
     torch.testing.assert_close(MODEL.logit(z1, z2).double(), expected, atol=1e-3, rtol=0)
     torch.testing.assert_close(MODEL.matrix(z1, z2).diagonal().double(), expected, atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 1e3])
+def test_single_precision_holds_where_one_input_is_far_surer(scale: float) -> None:
+    g = torch.Generator().manual_seed(8)
+    identity = torch.randn(100, 64, generator=g, dtype=torch.float64)
+    wide = torch.full((100, 64), 1 / (1 + scale), dtype=torch.float64)
+    noise = torch.randn(100, 64, generator=g, dtype=torch.float64)
+    z1 = Gaussian(identity, torch.full_like(identity, 1 / (1 + 1e6))).to(torch.float32)
+    z2 = Gaussian(identity * (1 - wide) + noise * (wide * (1 - wide)).sqrt(), wide).to(torch.float32)
+    expected = MODEL.logit(z1.to(torch.float64), z2.to(torch.float64))
+    for found in (MODEL.logit(z1, z2), MODEL.matrix(z1, z2).diagonal(), MODEL.matrix(z2, z1).diagonal()):
+        torch.testing.assert_close(found.double(), expected, atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("groups", [1, 8, 64])
+def test_the_best_matches_are_those_of_all_pairs(groups: int) -> None:
+    probes, gallery = gaussians(3, 40, 64, groups), gaussians(4, 300, 64, groups)
+    every = MODEL.logit(probes[:, None], gallery[None])
+    assert torch.equal(best_matches(probes, gallery, MODEL, k=7).items, every.topk(7, dim=1).indices)
 
 
 @pytest.mark.parametrize("groups", [1, 64])
