@@ -24,6 +24,7 @@ from hedged.errors import TrainingError
 from hedged.match._evidence.matrix import log_factors
 from hedged.models.evidence.head import Branch
 from hedged.models.evidence.plda import Directions
+from hedged.retrofit.adam import Adam
 
 Ints = NDArray[np.intp]
 WARM_UP = 50  # steps
@@ -88,9 +89,7 @@ def train_quality(branch: Branch, folds: list[Fold], how: Training, seed: int) -
     noise = torch.Generator().manual_seed(seed)
     placed = [_Placed(branch, fold, how, seed + k) for k, fold in enumerate(folds)]
     log_odds = torch.zeros((), requires_grad=True)
-    weights = [*branch.parameters(), log_odds]
-    optimiser = torch.optim.AdamW(weights, lr=how.rate, weight_decay=how.decay)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: _rate(step, how.steps))
+    optimiser = Adam([*branch.parameters(), log_odds], how.decay)
     kept = branch.state_dict()
     for step in range(how.steps):
         fold = placed[step % len(placed)]
@@ -98,7 +97,7 @@ def train_quality(branch: Branch, folds: list[Fold], how: Training, seed: int) -
         (h, seen, signs), labels = fold.draw(how.poor_share, noise)
         seen = seen + how.noise * torch.randn(seen.shape, generator=noise)
         z = branch.of_projection(h, seen, signs)
-        _step(log_odds + log_factors(z, z, branch.groups), labels, weights, optimiser, schedule)
+        _step(log_odds + log_factors(z, z, branch.groups), labels, optimiser, how.rate * _rate(step, how.steps))
     for name in ("weight", "centre", "log_evidence", "scale", "reach"):
         setattr(branch, name, kept[name])
 
@@ -122,17 +121,15 @@ def train_projection(branch: Branch, views: Views, poor: Views, y: Ints, how: Tr
     directions = branch.weight.clone().requires_grad_()
     axes = len(directions)
     log_odds = torch.zeros((), requires_grad=True)
-    weights = [*branch.parameters(), directions, log_odds]
-    optimiser = torch.optim.AdamW(weights, lr=how.rate, weight_decay=how.decay)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: _rate(step, how.steps))
-    for _ in range(how.steps):
+    optimiser = Adam([*branch.parameters(), directions, log_odds], how.decay)
+    for step in range(how.steps):
         rows, labels = batches.draw()
         u, signs = views.u[rows, :axes], views.signs[rows]
         is_poor = torch.rand(len(rows), 1, generator=noise) < how.poor_share
         u, signs = torch.where(is_poor, poor.u[rows, :axes], u), torch.where(is_poor, poor.signs[rows], signs)
         u = u + how.noise * torch.randn(u.shape, generator=noise)
         z = branch.of_projection((u - branch.centre) @ directions, u[:, : branch.seen], signs)
-        _step(log_odds + log_factors(z, z, branch.groups), labels, weights, optimiser, schedule)
+        _step(log_odds + log_factors(z, z, branch.groups), labels, optimiser, how.rate * _rate(step, how.steps))
     branch.weight = directions.detach()
 
 
@@ -181,22 +178,16 @@ class _Batches:
         return torch.from_numpy(np.concatenate(drawn)), torch.from_numpy(labels)
 
 
-def _step(
-    logits: Tensor,
-    labels: Tensor,
-    weights: list[Tensor],
-    optimiser: torch.optim.Optimizer,
-    schedule: torch.optim.lr_scheduler.LambdaLR,
-) -> None:
+def _step(logits: Tensor, labels: Tensor, optimiser: Adam, rate: float) -> None:
     """One step down the cost of a batch."""
     loss = _cost(logits, labels)
     if not math.isfinite(loss.item()):
         raise TrainingError("the loss of the head is no longer finite: scale the vectors, or look for outliers in them")
-    optimiser.zero_grad()
+    for w in optimiser.weights:
+        w.grad = None
     loss.backward()  # type: ignore[no-untyped-call]
-    torch.nn.utils.clip_grad_norm_(weights, LARGEST_GRADIENT)
-    optimiser.step()
-    schedule.step()
+    torch.nn.utils.clip_grad_norm_(optimiser.weights, LARGEST_GRADIENT)
+    optimiser.step(rate)
 
 
 def _cost(logits: Tensor, labels: Tensor) -> Tensor:
