@@ -15,6 +15,20 @@ from hedged import Architecture, Embedder
 from hedged.runtime import Model
 
 
+def test_a_score_is_printed_for_an_engine(hedged: Hedged, run: Path) -> None:
+    result = hedged("export", run, "--score", "duckdb")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("CREATE OR REPLACE MACRO hedged_log_odds(mean1, variance1, mean2, variance2) AS\n")
+    told = json.loads(hedged("export", run, "--score", "duckdb", "--json").out)
+    assert told == {"engine": "duckdb", "score": result.out}
+
+
+def test_one_of_file_and_score_is_given(hedged: Hedged, run: Path, tmp_path: Path) -> None:
+    check_refused(hedged("export", run), "give one of the two")
+    check_refused(hedged("export", run, "--onnx", tmp_path / "a.onnx", "--score", "duckdb"), "give one of the two")
+    check_refused(hedged("export", run, "--score", "oracle"), "no engine 'oracle'", "postgresql, clickhouse, duckdb")
+
+
 def test_a_run_is_exported_with_its_calibration_and_says_so(hedged: Hedged, run: Path, images: list[Path]) -> None:
     file = run.parent / "new" / "model.onnx"
     assert hedged("calibrate", run).code == 0

@@ -19,6 +19,7 @@ from hedged.match._products import turned_product
 from hedged.match.estimators import ClosedForm, Estimator
 from hedged.match.model import MatchModel
 from hedged.match.portable import PortableCurve
+from hedged.match.score import Score, curve_score, distance_score, require_diagonal
 
 CLOSED_FORM = ClosedForm()
 
@@ -155,6 +156,18 @@ class MatchCurve(MatchModel, kind="curve"):
                 "error_bound": closed_form_error(bias, torch.float32),
             }
         )
+
+    def score(self, like: Distribution) -> Score:
+        """The curve in closed form, whatever its own estimator is.
+
+        Args:
+            like: Embeddings of the kind, dimension and components that will be compared.
+        """
+        require_diagonal(like)
+        scale, bias = self.scale.item(), self.bias.item()
+        if like.is_point:
+            return distance_score(scale, bias, like.dim)
+        return curve_score(scale, bias, terms_at(bias), self.chord_end(), like.dim)
 
     def with_estimator(self, estimator: Estimator) -> MatchCurve:
         """The same curve, with the same parameters, integrated in another way.

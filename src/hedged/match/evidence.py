@@ -21,6 +21,7 @@ from hedged.match._evidence.turned import turned_log_factor, widest
 from hedged.match._products import turned_product
 from hedged.match.model import MatchModel
 from hedged.match.portable import PortableEvidence
+from hedged.match.score import Score, evidence_score, require_diagonal
 
 WIDEST = 1 + 1e-5  # a variance that is 1 but for rounding
 BLOCK = 2**20  # numbers held at a time, per intermediate result
@@ -310,6 +311,17 @@ class Evidence(MatchModel, kind="evidence"):
 
     def portable(self) -> PortableEvidence:
         return PortableEvidence({**self.describe(), "error_bound": 0.0})
+
+    def score(self, like: Distribution) -> Score:
+        require_diagonal(like)
+        _require_posteriors(like)
+        latent = self._latent(like)
+        if self._rarity and like.n_components > 1:
+            raise ShapeError(
+                f"engines weigh how rare an input is for Gaussians, got {like!r} of {like.n_components} components: "
+                "use a head of one component, or Evidence without rarity"
+            )
+        return evidence_score(self.settings(), latent.dim, like.dim - self._asides if self._rarity else None)
 
     def extra_repr(self) -> str:
         return ", ".join(f"{name}={value:g}" for name, value in self.settings().items())

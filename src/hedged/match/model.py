@@ -25,6 +25,7 @@ from hedged.match._pairs import Matches
 if TYPE_CHECKING:
     from hedged.match.estimators import Estimator
     from hedged.match.portable import PortableMatch
+    from hedged.match.score import Score
 
 
 class MatchModel(nn.Module, ABC):
@@ -98,6 +99,17 @@ class MatchModel(nn.Module, ABC):
         raise ValueRangeError(
             f"a match model of kind {self.kind!r} has no portable form, so it cannot be exported: "
             "use a MatchCurve or Evidence, or define its method `portable`"
+        )
+
+    def score(self, like: Distribution) -> Score:
+        """The log-odds as a formula that databases and search engines compute; refused where it has no such form.
+
+        Args:
+            like: Embeddings of the kind, dimension and components that will be compared.
+        """
+        raise ValueRangeError(
+            f"a match model of kind {self.kind!r} has no formula that other engines compute: use a MatchCurve or "
+            "Evidence, or define its method `score`"
         )
 
     def error_bound(self, dtype: torch.dtype | None = None) -> float:

@@ -37,6 +37,8 @@ from .rows import Header as Header
 from .rows import Rows as Rows
 from .rows import Where as Where
 from .rows import parse_where as parse_where
+from .scores import engine_score as engine_score
+from .scores import usearch_metric as usearch_metric
 from .store import Store as Store
 from .store import create_store as create_store
 from .store import open_store as open_store

@@ -146,9 +146,13 @@ class Index(ABC):
         count = min(max(candidates or max(CANDIDATES, CANDIDATES_PER_MATCH * k), k), MAX_EF)  # more is all there are
         with torch.no_grad(), self.store.reading():
             self.store.check(where)
-            means = probes.parts()[0].to(torch.float32).numpy()
-            found = self._candidates(means, count, where)
-            return self._hits(probes, found, k)
+            return self._hits(probes, self._found(probes, count, k, where), k)
+
+    def _found(self, probes: Distribution, count: int, k: int, where: Filter) -> Candidates:
+        """What the first stage found; an engine that ranks by itself may leave out what is not among the k best."""
+        import torch
+
+        return self._candidates(probes.parts()[0].to(torch.float32).numpy(), count, where)
 
     def _hits(self, probes: Distribution, found: Candidates, k: int) -> list[list[Hit]]:
         header = self.store.header

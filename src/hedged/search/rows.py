@@ -23,6 +23,7 @@ from hedged.errors import ConfigError, DataError, ShapeError
 if TYPE_CHECKING:
     from hedged.distributions import Distribution
     from hedged.match import MatchModel
+    from hedged.match.score import Score
     from hedged.models import Embedder
 
 OWN_KEYS = ("id", "label")  # a filter on them means the row's own, so metadata cannot use them
@@ -205,6 +206,11 @@ class Header:
         from hedged.match import MatchModel
 
         return MatchModel.restore(self.match).requires_grad_(False)
+
+    @cached_property
+    def score(self) -> Score:
+        """The log-odds of two embeddings of the store as a formula that other engines compute."""
+        return self.match_model.score(self.unpack(np.ones((1, self.width), np.float32)))
 
     def unpack(self, packed: Packed) -> Distribution:
         """The embeddings of packed rows.

@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 
 from hedged.errors import MissingDependencyError, StoreError
 from hedged.search.engines._checks import header_checksum
-from hedged.search.engines._sql import VERSION, check_version
+from hedged.search.engines._sql import READABLE, check_version
 from hedged.search.rows import Header
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ CONNECTION_LIMITS = {
     "tcp_user_timeout": 30_000,
 }
 STATEMENT_LIMITS = {"lock_timeout": "30s", "statement_timeout": "10min"}
+VERSION = 4  # of the tables: version 4 has embeddings as numbers, too, by which the server ranks
+FIRST_WITH_NUMBERS = 4
 DEFAULT_NAME = "hedged"  # of a store whose address has none
 UNREADABLE = (
     "this address of a store cannot be read (it is not shown, for it may hold a password): it reads "
@@ -42,7 +44,8 @@ SCHEMA = """
 CREATE TABLE store (version integer NOT NULL, uuid text NOT NULL, header text NOT NULL,
     checksum bigint NOT NULL);
 CREATE TABLE item (key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE, label text,
-    metadata jsonb NOT NULL, embedding bytea NOT NULL, checksum bytea NOT NULL);
+    metadata jsonb NOT NULL, embedding bytea NOT NULL, checksum bytea NOT NULL,
+    numbers real[] NOT NULL);
 CREATE INDEX item_label ON item (label);
 CREATE TABLE tag (name text NOT NULL, value text NOT NULL,
     item bigint NOT NULL REFERENCES item (key) ON DELETE CASCADE, PRIMARY KEY (name, value, item));
@@ -220,7 +223,7 @@ def read_columns(connection: psycopg.Connection[Any], address: Address) -> dict[
         cursor = connection.execute("SELECT * FROM store")
         names = [column.name for column in cursor.description or ()]
         columns = dict(zip(names, cursor.fetchone() or (), strict=False))
-    check_version(columns.get("version"), str(address))
+    check_version(columns.get("version"), str(address), (*READABLE, VERSION))
     return columns
 
 

@@ -267,15 +267,16 @@ def tags(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield key, _short(as_text(value))
 
 
-def check_version(version: object, name: str) -> None:
+def check_version(version: object, name: str, readable: Sequence[int] = READABLE) -> None:
     """Refuse a store whose tables this version of hedged cannot read.
 
     Args:
         version: That the store states.
         name: Of the store, for messages.
+        readable: The versions that can be read.
     """
-    if version not in READABLE:
-        *others, last = map(str, READABLE)
+    if version not in readable:
+        *others, last = map(str, readable)
         raise StoreError(
             f"{name} is of version {version}, this version of hedged reads versions {', '.join(others)} and {last}: "
             "use the version that wrote it, or build the store again"

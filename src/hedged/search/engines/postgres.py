@@ -1,19 +1,23 @@
 """The store on a server, for galleries beyond one machine or one writer: PostgreSQL with pgvector.
 
-The first stage is in the database, over plain vectors; ranking by match probability is the same as elsewhere.
+Both stages are in the database: candidates by plain vectors, and their order by match probability, by the formula that
+`hedged.search.scores` writes. Only results cross the network; their log-odds are worked out once more here, so that
+they are what every other store gives. Where there is no formula for a server, candidates are ranked here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Self, final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from hedged.errors import ConfigError, StoreError
+from hedged.errors import ConfigError, HedgedError, StoreError
 from hedged.search.engines._checks import RawRow, canonical, checksum
 from hedged.search.engines._postgres_server import (
+    FIRST_WITH_NUMBERS,
     Address,
     connect,
     has_tables,
@@ -25,8 +29,12 @@ from hedged.search.engines._postgres_server import (
 )
 from hedged.search.engines._sql import SqlStore, condition, keys_of, read_header, tags
 from hedged.search.index import Candidates, Index, Means, Plan, checked_ef_search
-from hedged.search.rows import Filter, Header, Keys, Packed, Rows, as_column, as_json
+from hedged.search.rows import FLOAT, Filter, Header, Keys, Packed, Rows, as_column, as_json
+from hedged.search.scores._sql import POSTGRESQL
 from hedged.search.store import ROWS_PER_BATCH, Salvage
+
+if TYPE_CHECKING:
+    from hedged.distributions import Distribution
 
 GRAPH = "component_mean"  # the name of the HNSW graph in the database
 MAX_EF_SEARCH = 1000  # that pgvector accepts
@@ -47,6 +55,7 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
             columns = read_columns(self._connection, self._address)
             self._uuid, self._has_checksums = columns.get("uuid", ""), "checksum" in columns
             self._header = read_header(columns, self.name)
+            self._has_numbers = int(columns["version"]) >= FIRST_WITH_NUMBERS
         except BaseException:
             self._connection.close()
             raise
@@ -144,8 +153,11 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
             of_rows = zip(embeddings, described, strict=True)
             sums = [checksum(content, row.id, row.label, canonical(row.metadata)) for content, row in of_rows]
             given.append(("checksum", "bytea", sums))
+        if self._has_numbers:
+            given.append(("numbers", "text", [f"{{{_listed(numbers)}}}" for numbers in packed]))
         names = [name for name, _, _ in given]
-        values = ", ".join("metadata::jsonb" if name == "metadata" else name for name in names)
+        kinds = {"metadata": "metadata::jsonb", "numbers": "numbers::real[]"}
+        values = ", ".join(kinds.get(name, name) for name in names)
         with self._writing():
             existing = self._existing(rows, replace)
             for table in ("tag", "component"):
@@ -212,6 +224,11 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
             ef_search: How many rows the graph looks at, and so the most it finds unless there is a filter; None: look
                 at all rows, without the graph.
         """
+        query, parameters = self._nearest(mean, count, where, ef_search)
+        return [key for (key,) in self._all(query, *parameters)]
+
+    def _nearest(self, mean: Means, count: int, where: Filter, ef_search: int | None) -> tuple[str, list[Any]]:
+        """A query for the keys of the rows whose means are nearest to one, and its parameters."""
         if ef_search is None:
             self._set("enable_indexscan", "off")
         else:
@@ -222,7 +239,45 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
         sql, parameters = condition(where)
         passing = f"WHERE item IN (SELECT key FROM item WHERE {sql})" if where else ""
         query = f"SELECT item FROM component {passing} ORDER BY mean <-> ?::vector LIMIT {int(count)}"
-        return [key for (key,) in self._all(query, *parameters, vector(mean))]
+        return query, [*parameters, vector(mean)]
+
+    @cached_property
+    def log_odds(self) -> str | None:
+        """The log-odds of `probe` and a row of `item` in SQL; None where the server cannot rank.
+
+        The server ranks points, Gaussians and mixtures with diagonal covariances, by a match model that has a formula.
+        """
+        if not self._has_numbers:
+            return None
+        try:
+            score = self.header.score
+        except HedgedError:
+            return None
+        means = self.header.components * self.header.dim
+        lists = ["probe.mean", "probe.variance", f"numbers[1:{means}]", f"numbers[{means + 1}:{2 * means}]"]
+        chosen = lists if score.has_variance else lists[::2]
+        return POSTGRESQL.log_odds(score, self.header.components, chosen)
+
+    def best(self, probe: Distribution, count: int, k: int, where: Filter, ef_search: int | None) -> list[int]:
+        """Keys of the rows that match a probe best, best first, ranked in the server, which has `log_odds`.
+
+        Args:
+            probe: One embedding.
+            count: How many rows the first stage hands on for each component of the probe.
+            k: How many rows to find.
+            where: The filter that they pass.
+            ef_search: As for `nearest`.
+        """
+        means, variances = (part.double().numpy() for part in probe.parts())
+        near = [self._nearest(mean.astype(np.float32), count, where, ef_search) for mean in means]
+        query = (
+            "WITH probe AS MATERIALIZED (SELECT ?::float8[] AS mean, ?::float8[] AS variance), "
+            f"near AS MATERIALIZED ({' UNION '.join(f'({one})' for one, _ in near)}) "
+            "SELECT key FROM item, probe WHERE key IN (SELECT item FROM near) "
+            f"ORDER BY {self.log_odds} DESC, key LIMIT {int(k)}"
+        )
+        given = [means.ravel().tolist(), variances.ravel().tolist()]
+        return [key for (key,) in self._all(query, *given, *(one for _, some in near for one in some))]
 
     def embeddings(self, keys: Sequence[int]) -> tuple[Keys, Packed]:
         """Keys, in increasing order, and the embeddings of these rows.
@@ -237,7 +292,15 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
 
     def _faults_of_tables(self) -> list[str]:
         query = "SELECT key FROM item LEFT JOIN component ON item = key GROUP BY key HAVING count(item) != ?"
-        return [f"row {key}: it is without its vectors" for (key,) in self._all(query, self.header.components)]
+        faults = [f"row {key}: it is without its vectors" for (key,) in self._all(query, self.header.components)]
+        if self._has_numbers:
+            for rows in self._chunks("SELECT key, embedding, numbers FROM item ORDER BY key", [], ROWS_PER_BATCH):
+                faults += [
+                    f"row {key}: the numbers that it is ranked by are not its embedding"
+                    for key, embedding, numbers in rows
+                    if np.asarray(numbers, FLOAT).tobytes() != embedding
+                ]
+        return faults
 
     def _survey(self) -> Iterator[RawRow | str]:
         for rows in self._chunks(f"{self._raw_rows()} ORDER BY key", [], ROWS_PER_BATCH):
@@ -290,12 +353,27 @@ class PostgresIndex(Index):
         """Nothing to do: the server keeps its graph."""
 
     def _candidates(self, means: Means, count: int, where: Filter) -> Candidates:
-        store = self._store
-        ef_search = None if self._is_exact or not store.has_graph() else self._ef_search
-        wanted = count * store.header.components
-        found = [[key for mean in probe for key in store.nearest(mean, wanted, where, ef_search)] for probe in means]
-        keys, packed = store.embeddings(sorted({key for row in found for key in row}))
-        chosen = np.full((len(means), max(map(len, found), default=0)), -1, dtype=np.int64)
+        wanted = count * self._store.header.components
+        ef_search = self._looks_at()
+        return self._fetched(
+            [[key for mean in probe for key in self._store.nearest(mean, wanted, where, ef_search)] for probe in means]
+        )
+
+    def _found(self, probes: Distribution, count: int, k: int, where: Filter) -> Candidates:
+        if self._store.log_odds is None:
+            return super()._found(probes, count, k, where)
+        wanted = count * self._store.header.components
+        ef_search = self._looks_at()
+        return self._fetched([self._store.best(probes[n], wanted, k, where, ef_search) for n in range(len(probes))])
+
+    def _looks_at(self) -> int | None:
+        """How many rows a search in the graph looks at; None: all rows, without the graph."""
+        return None if self._is_exact or not self._store.has_graph() else self._ef_search
+
+    def _fetched(self, found: list[list[int]]) -> Candidates:
+        """Rows that were found for each probe, by key, with their embeddings."""
+        keys, packed = self._store.embeddings(sorted({key for row in found for key in row}))
+        chosen = np.full((len(found), max(map(len, found), default=0)), -1, dtype=np.int64)
         for n, row in enumerate(found):
             chosen[n, : len(row)] = np.searchsorted(keys, row)
         return Candidates(keys, packed, chosen)
@@ -310,4 +388,8 @@ def vector(mean: Means) -> str:
     >>> vector(np.array([0.5, -1.0], np.float32))
     '[0.5,-1.0]'
     """
-    return f"[{','.join(map(repr, mean.tolist()))}]"
+    return f"[{_listed(mean)}]"
+
+
+def _listed(numbers: Means) -> str:
+    return ",".join(map(repr, numbers.tolist()))
