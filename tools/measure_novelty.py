@@ -38,6 +38,7 @@ from hedged.distributions import Gaussian
 from hedged.match import Evidence, match_logit
 from hedged.metrics import roc_auc
 from hedged.models import Architecture, Embedder
+from hedged.models.backbones import ShallowHidden
 from hedged.models.evidence.front import Front
 from hedged.models.evidence.head import EvidenceHead
 from hedged.models.evidence.plda import directions
@@ -52,7 +53,10 @@ Cells = list[dict[str, Any]]
 
 DIMS = {"clothes": (2, 16, 32), "numbers": (2, 3)}
 SEEDS = (0, 1, 2)
-CLOTHES_STEPS = 4_000
+FIRST_DIM = 16  # of clothes, trained from the start; other dimensions go on from its network
+CHANNELS, HIDDEN = (16, 32), 512
+OTHER_DIMS = {"backbone": "module"}
+CLOTHES_STEPS = {16: 4_000, 2: 2_000, 32: 2_000}
 KEPT = 6_000  # clothes of the training file that are kept for choosing
 LOOKED_UP = 2_000  # new clothes whose nearest neighbour is looked up
 NOVEL = 5_000  # inputs of each kind of novelty
@@ -60,23 +64,41 @@ LAPLACE_WEIGHTS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
 GALLERY = 20  # images of a number that stand for it
 
 
-def clothes_config(dim: int, seed: int, steps: int = CLOTHES_STEPS) -> Config:
-    """How Fashion-MNIST is trained on."""
+def clothes_config(dim: int, seed: int, steps: int) -> Config:
+    """How Fashion-MNIST is trained on: in `FIRST_DIM` dimensions from the start, in others from that network."""
+    model = {"backbone": "shallow-hidden", "channels": CHANNELS, "hidden": HIDDEN} if dim == FIRST_DIM else OTHER_DIMS
     return Config.model_validate(
         {
             "data": {"source": "mnist", "digits": 1, "occlusion": 0.0},
-            "model": {"backbone": "shallow-hidden", "hidden": 512, "dim": dim},
-            "loss": {"kind": "hedged", "beta": 1e-4},
+            "model": {**model, "dim": dim},
+            "loss": {"kind": "hedged", "beta": 1e-4, "positive_weight": 0.3},
             "train": {
                 "steps": steps,
                 "classes_per_batch": 10,
                 "images_per_class": 8,
-                "learning_rate": 9e-3,
+                "learning_rate": 6e-3 if dim == FIRST_DIM else 4e-3,
                 "seed": seed,
                 "checkpoint_every": 200,
             },
         }
     )
+
+
+def clothes_network(runs: Path, dim: int, seed: int, is_trained: bool) -> ShallowHidden | None:
+    """What is given as the backbone in dimensions that begin with the network of others; None where nothing is.
+
+    Args:
+        runs: where trained models are.
+        dim: D.
+        seed: of the training.
+        is_trained: whether it is loaded from the model of `FIRST_DIM`; else it waits for weights.
+    """
+    if dim == FIRST_DIM:
+        return None
+    network = ShallowHidden((1, 28, 28), CHANNELS, HIDDEN)
+    if is_trained:
+        network.load_state_dict(run_of(runs, "clothes", FIRST_DIM, seed).embedder.backbone.state_dict())
+    return network
 
 
 def numbers_config(dim: int, seed: int) -> Config:
@@ -150,12 +172,13 @@ def train_one(task: str, args: argparse.Namespace) -> None:
     run = run_of(args.runs, task, args.dim, args.seed)
     if run.state == "finished":
         return
-    config, data = numbers_config(args.dim, args.seed), None
+    config, data, network = numbers_config(args.dim, args.seed), None, None
     if task == "clothes":
-        config = clothes_config(args.dim, args.seed, args.steps)
+        config = clothes_config(args.dim, args.seed, args.steps or CLOTHES_STEPS[args.dim])
         known = clothes_parts(args.images)[0]
         data = NDigit(known, torch.arange(len(known))[:, None])
-    train(config, data, run.folder, resume=run.state == "unfinished")
+        network = clothes_network(args.runs, args.dim, args.seed, is_trained=run.state != "unfinished")
+    train(config, data, run.folder, resume=run.state == "unfinished", backbone=network)
 
 
 def nearest_accuracy(embedder: Embedder, known: Digits, new: Digits) -> float:
@@ -183,7 +206,7 @@ def clothes(args: argparse.Namespace) -> Cells:
         runs = [run for seed in SEEDS if (run := run_of(args.runs, "clothes", dim, seed)).state == "finished"]
         found: dict[tuple[str, str], list[float]] = {}
         for run in runs:
-            embedder = run.embedder
+            embedder = Embedder.load(run.folder, backbone=clothes_network(args.runs, dim, 0, is_trained=False))
             if embedder.novelty_model is None:  # of a run from before there was such a thing
                 train_part = NDigit(known, torch.arange(len(known))[:, None])
                 embedder.novelty_model = fit_novelty(embedder, run.config.seen(train_part))
@@ -398,7 +421,7 @@ def main() -> None:
     parser.add_argument(
         "--validation", action="store_true", help="measure on what was kept for choosing; write nothing"
     )
-    parser.add_argument("--steps", type=int, default=CLOTHES_STEPS, help="of training on clothes")
+    parser.add_argument("--steps", type=int, help="of training on clothes, instead of the usual number")
     args = parser.parse_args()
     if args.what[0] == "train":
         train_one(args.what[1], args)

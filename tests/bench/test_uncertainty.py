@@ -23,7 +23,7 @@ from hedged.bench.uncertainty.measures import (
     measured,
     miss_rate,
 )
-from hedged.bench.uncertainty.page import table, write_page
+from hedged.bench.uncertainty.page import behind, table, write_page
 from hedged.bench.uncertainty.sets import TrialSet, Vectors, offline_digits, read_set
 from hedged.bench.uncertainty.way import Fitted, Way
 from hedged.errors import DataError
@@ -32,7 +32,7 @@ from hedged.errors import DataError
 def trial() -> TrialSet:
     known, new = people(40), people(20, seed=1)
     novel = 3 * np.random.default_rng(0).normal(size=(50, known.x.shape[1])).astype(np.float32)
-    return TrialSet("people", Vectors(known.x, known.poor, known.y), Vectors(new.x, new.poor, new.y), novel, False)
+    return TrialSet("people", Vectors(known.x, known.poor, known.y), Vectors(new.x, new.poor, new.y), novel)
 
 
 class Told(Fitted):
@@ -75,7 +75,7 @@ def test_a_way_that_knows_everything_is_perfect_and_one_that_knows_nothing_is_no
     y = np.repeat(np.arange(12), 5)
     rows = np.arange(60, dtype=np.float32)[:, None]
     same = (y[:, None] == y).astype(float)
-    sets = TrialSet("told", Vectors(rows, rows, y), Vectors(rows, rows, y), None, True)
+    sets = TrialSet("told", Vectors(rows, rows, y), Vectors(rows, rows, y), None)
     perfect = measured(Told(same, np.zeros(60)), sets, 0)
     assert (perfect["aurc"], perfect["error_discarded"], perfect["dir"]) == (0.0, 0.0, 1.0)
     noise = np.random.default_rng(0).normal(size=(60, 60))
@@ -119,7 +119,7 @@ class Counted(Way):
 def test_a_fight_is_tuned_on_training_rows_and_resumed(tmp_path: Path) -> None:
     rows, y = np.arange(240, dtype=np.float32)[:, None], np.repeat(np.arange(40), 6)
     train, test = Vectors(rows[:120], rows[:120], y[:120]), Vectors(rows[120:], rows[120:], y[120:])
-    sets, way = TrialSet("told", train, test, None, False), Counted()
+    sets, way = TrialSet("told", train, test, None), Counted()
     assert tuned(way, sets) == {"good": True}
     Counted.fits = 0
     fight([sets], tmp_path, seeds=1, ways=(way,))
@@ -130,12 +130,12 @@ def test_a_fight_is_tuned_on_training_rows_and_resumed(tmp_path: Path) -> None:
 
 def test_tuning_holds_out_whole_identities_unless_classes_are_the_same() -> None:
     sets = trial()
-    held = sets.for_tuning()
+    held = sets.for_tuning
     assert not np.isin(held.test.y, held.train.y).any()
     assert len(held.test.y) + len(held.train.y) == len(sets.train.y)
     digits = offline_digits()
-    assert digits.is_closed
-    assert set(digits.for_tuning().test.y) == set(range(10))
+    assert digits.train.is_closed
+    assert set(digits.for_tuning.test.y) == set(range(10))
 
 
 def test_a_page_shows_the_best_in_bold(tmp_path: Path) -> None:
@@ -147,8 +147,18 @@ def test_a_page_shows_the_best_in_bold(tmp_path: Path) -> None:
     lines = table(results).splitlines()
     assert lines[2].startswith("| distance | 0.601")
     assert "| **0.901" in lines[3]
+    assert behind(results).endswith("in every column.")
     (tmp_path / "people.json").write_text(json.dumps(results))
     assert [path.name for path in write_page(tmp_path)] == ["README.md", "uncertainty.png"]
+
+
+def test_a_page_says_where_ours_is_behind_and_by_how_much() -> None:
+    results = [
+        {"way": way, "seed": seed, "r_auroc": value + 0.001 * seed, "aurc": 0.1, "dir": high}
+        for way, value, high in (("distance", 0.9, 0.5), ("evidence", 0.6, 0.51))
+        for seed in range(3)
+    ]
+    assert behind(results).strip() == "`evidence` is behind in R-AUROC (by 0.300 ± 0.001, distance is first)."
 
 
 def test_sets_are_read_from_files(tmp_path: Path) -> None:
@@ -157,7 +167,7 @@ def test_sets_are_read_from_files(tmp_path: Path) -> None:
     np.savez(tmp_path / "few-v.npz", X=known.x, poor=known.poor, y=known.y, test=is_test, novel=known.x[:3])
     sets = read_set(tmp_path / "few-v.npz")
     assert sets.name == "few"
-    assert not sets.is_closed
+    assert not sets.train.is_closed
     assert len(sets.train.y) == (~is_test).sum()
     assert sets.novel is not None
     assert len(sets.novel) == 3

@@ -41,6 +41,10 @@ def slow_score(x: Floats, y: NDArray[np.intp], new: Floats) -> Floats:
     w, t = (np.linalg.inv(cov + np.trace(cov) / len(cov) * eye) for cov in (within, total))
     of_identity = np.stack([np.einsum("ni,ij,nj->n", g - m, w, g - m) for m in means])
     centred = g - f.mean(0)
+    length, new_length = (np.log(np.linalg.norm(v, axis=1)) for v in (x, new))
+    usual = np.array([length[y == c].mean() for c in np.unique(y)])
+    spread = max(np.square(length - usual[np.searchsorted(np.unique(y), y)]).sum() / (len(f) - len(means)), 1e-4)
+    of_identity += 3 * np.square(new_length - usual[:, None]) / spread
     return np.asarray(of_identity.min(0) - np.einsum("ni,ij,nj->n", centred, t, centred))
 
 
@@ -67,7 +71,7 @@ def test_moments_of_parts_add_up() -> None:
     x, y = clusters(6, 5)
     everything, some = Moments.of(x, y, 6), Moments.of(x[y < 2], y[y < 2], 6)
     rest = Moments.of(x[y >= 2], y[y >= 2], 6)
-    for name in ("counts", "sums", "squares"):
+    for name in ("counts", "sums", "squares", "lengths", "square_lengths"):
         np.testing.assert_allclose(getattr(everything.without(some), name), getattr(rest, name), atol=1e-9)
 
 
@@ -80,9 +84,20 @@ def test_it_does_not_depend_on_units_names_or_axes(seed: int, factor: float) -> 
     new = np.concatenate([x[:4], rng.normal(size=(4, 12))])
     plain = IdentityGaussians.fitted(Moments.of(x, y, 6)).score(torch.tensor(new))
     renamed = IdentityGaussians.fitted(Moments.of(x, rng.permutation(6)[y], 6)).score(torch.tensor(new))
-    turned = IdentityGaussians.fitted(Moments.of(factor * x @ turn, y, 6)).score(torch.tensor(new @ turn))
+    turned = IdentityGaussians.fitted(Moments.of(factor * x @ turn, y, 6)).score(torch.tensor(factor * new @ turn))
     np.testing.assert_allclose(plain, renamed, rtol=1e-3, atol=1e-2)
     np.testing.assert_allclose(plain, turned, rtol=1e-3, atol=1e-2)
+
+
+def test_features_of_another_length_are_novel_unless_all_are_of_one() -> None:
+    x, y = clusters(40, 10)
+    x *= np.exp(0.1 * np.random.default_rng(3).normal(size=(len(y), 1)))
+    novelty = Novelty.fitted(x, y)
+    assert novelty(torch.tensor(x / 3)).mean() > 0.95 > novelty(torch.tensor(x)).mean() + 0.3
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    rounded = torch.tensor(unit.astype(np.float32) * np.float32(1 + 1e-6))
+    steady = Novelty.fitted(unit, y)
+    np.testing.assert_allclose(steady(rounded), steady(torch.tensor(unit)), atol=0.02)
 
 
 @settings(max_examples=50, deadline=None)

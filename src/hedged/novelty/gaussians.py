@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Self, final
 
 import numpy as np
@@ -21,6 +21,8 @@ LEAST_WITHIN = 1e-3  # of t: what w is at least, however alike the few inputs of
 MOST_MEANS = 2048  # identities whose means are kept
 ROWS = 4096  # features looked at in one block
 LEAST_LENGTH = 1e-12
+LENGTH_WEIGHT = 3.0  # of the squared deviation of a log length, beside those of directions
+LEAST_LENGTH_SPREAD = 0.01  # of log lengths: where all are alike they say nothing
 
 
 @final
@@ -32,11 +34,15 @@ class Moments:
         counts: inputs of each identity, (C,).
         sums: of their features, (C, F).
         squares: Σ f fᵀ over all inputs, (F, F).
+        lengths: the sum of log lengths of each identity, (C,).
+        square_lengths: the sum of the squares of all log lengths.
     """
 
     counts: Floats
     sums: Floats
     squares: Floats
+    lengths: Floats
+    square_lengths: float
 
     @classmethod
     def of(cls, features: NDArray[Any], labels: Ints, identities: int) -> Self:
@@ -49,12 +55,15 @@ class Moments:
         """
         width = features.shape[1]
         counts = np.bincount(labels, minlength=identities).astype(np.float64)
-        sums, squares = np.zeros((identities, width)), np.zeros((width, width))
+        sums, squares, lengths, square_lengths = np.zeros((identities, width)), np.zeros((width, width)), [], 0.0
         for start in range(0, len(features), ROWS):
-            some = unit_length(np.asarray(features[start : start + ROWS], np.float64))
+            some, length = unit_length(np.asarray(features[start : start + ROWS], np.float64))
             np.add.at(sums, labels[start : start + ROWS], some)
             squares += some.T @ some
-        return cls(counts, sums, squares)
+            lengths.append(np.log(length))
+            square_lengths += float(np.square(lengths[-1]).sum())
+        of_identity = np.bincount(labels, np.concatenate(lengths), minlength=identities).astype(np.float64)
+        return cls(counts, sums, squares, of_identity, square_lengths)
 
     def without(self, some: Moments) -> Moments:
         """The moments of all inputs but some.
@@ -62,27 +71,28 @@ class Moments:
         Args:
             some: the moments of those to leave out.
         """
-        return Moments(self.counts - some.counts, self.sums - some.sums, self.squares - some.squares)
+        return Moments(*(getattr(self, field.name) - getattr(some, field.name) for field in fields(self)))
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class IdentityGaussians:
-    """s(x) = min_c (f − μ_c)ᵀ (W + wI)⁻¹ (f − μ_c) − (f − μ)ᵀ (T + tI)⁻¹ (f − μ), f the features of x at unit length.
+    """s(x) = min_c [(f − μ_c)ᵀ (W + wI)⁻¹ (f − μ_c) + 3 (ℓ − λ_c)²/v] − (f − μ)ᵀ (T + tI)⁻¹ (f − μ).
 
-    μ_c are the means of the identities and W is the covariance around them, μ and T are of all inputs together, w and t
-    the mean variances of W and T. The first term is small where f looks like an identity of training, the second where
-    it is like the average input: what both share cancels (relative Mahalanobis distance; Ren et al., 2021). The length
-    of features is left out: it tells more of contrast than of content. Both are worked out on the principal axes V of
-    T, and what is outside of them counts by its length alone.
+    f are the features of x at unit length and ℓ is the logarithm of their length. μ_c and λ_c are the means of the
+    identities, W and v the covariance and variance around them, μ and T are of all inputs together, w and t the mean
+    variances of W and T. The first part is small where x looks like an identity of training, the second where it is
+    like the average input: what both share cancels (relative Mahalanobis distance; Ren et al., 2021). Apart from the
+    length, both are worked out on the principal axes V of T, and what is outside of them counts by its length alone.
 
     Args:
         centre: μ, (F,).
         axes: V, (F, P).
         whiten: L, with L Lᵀ the inverse of W + wI on the axes, (P, P).
-        means: Lᵀ Vᵀ (μ_c − μ), (C, P).
+        means: Lᵀ Vᵀ (μ_c − μ), and what `length` makes of λ_c, (C, P + 1).
         spread: the diagonal of T + tI on the axes, (P,).
         outside: what W + wI and T + tI are outside of the axes, (2,).
+        length: the mean of ℓ, and √(3/v), (2,).
     """
 
     centre: Tensor
@@ -91,6 +101,7 @@ class IdentityGaussians:
     means: Tensor
     spread: Tensor
     outside: Tensor
+    length: Tensor
 
     @classmethod
     def fitted(cls, moments: Moments) -> Self:
@@ -118,8 +129,11 @@ class IdentityGaussians:
         )
         inner, turn = np.linalg.eigh(on_axes)
         whiten = turn / np.sqrt(np.maximum(inner, 0.0) + w)
-        kept = means[kept_identities(len(means))]
-        found = (centre, axes, whiten, (kept - centre) @ axes @ whiten, variance[: axes.shape[1]] + t, outside)
+        lengths, kept = moments.lengths[present] / counts, kept_identities(len(means))
+        v = (moments.square_lengths - float(counts @ np.square(lengths))) / max(total - len(counts), 1.0)
+        length = moments.lengths.sum() / total, np.sqrt(LENGTH_WEIGHT / max(v, LEAST_LENGTH_SPREAD**2))
+        placed = np.column_stack([(means[kept] - centre) @ axes @ whiten, (lengths[kept] - length[0]) * length[1]])
+        found = (centre, axes, whiten, placed, variance[: axes.shape[1]] + t, outside, length)
         return cls(*(torch.from_numpy(np.array(part, np.float32, order="C")) for part in found))
 
     @property
@@ -144,10 +158,11 @@ class IdentityGaussians:
 
     def _score(self, features: Tensor, own: Tensor | None) -> Tensor:
         f = features.detach().to(self.centre)
-        f = f / f.square().sum(1, keepdim=True).sqrt().clamp_min(LEAST_LENGTH) - self.centre
+        length = f.square().sum(1, keepdim=True).sqrt().clamp_min(LEAST_LENGTH)
+        f = f / length - self.centre
         on_axes = f @ self.axes
         outside = (f.square().sum(1) - on_axes.square().sum(1)).clamp_min(0.0)
-        u = on_axes @ self.whiten
+        u = torch.cat([on_axes @ self.whiten, (length.log() - self.length[0]) * self.length[1]], dim=1)
         distances = self.means.square().sum(1) - 2 * (u @ self.means.T)
         if own is not None and len(rows := torch.nonzero(own >= 0).flatten()):
             distances[rows, own[rows]] = torch.inf
@@ -167,11 +182,11 @@ def kept_identities(identities: int) -> Ints:
     return np.linspace(0, identities - 1, MOST_MEANS).astype(np.intp)
 
 
-def unit_length(features: Floats) -> Floats:
-    """Rows brought to unit length; rows of zeros stay.
+def unit_length(features: Floats) -> tuple[Floats, Floats]:
+    """Rows brought to unit length, and the lengths they had, (n,); rows of zeros stay.
 
     Args:
         features: (n, F).
     """
-    length = np.sqrt(np.square(features).sum(1, keepdims=True))
-    return np.asarray(features / np.maximum(length, LEAST_LENGTH))
+    length = np.maximum(np.sqrt(np.square(features).sum(1)), LEAST_LENGTH)
+    return np.asarray(features / length[:, None]), length

@@ -18,10 +18,10 @@ from hedged.novelty.gaussians import IdentityGaussians, Ints, Moments, kept_iden
 from hedged.novelty.percentile import Percentile
 
 FILE = "novelty.safetensors"
-FORMAT = "1"
+FORMAT = "2"
 LEAST_IDENTITIES = 20  # to say what a new one looks like; with fewer, inputs are held out, not identities
 MOST_INPUTS = 20_000  # that a fit looks at
-PARTS = ("centre", "axes", "whiten", "means", "spread", "outside")
+PARTS = ("centre", "axes", "whiten", "means", "spread", "outside", "length")
 
 
 @final
@@ -140,8 +140,15 @@ class Novelty:
 def _check_shapes(found: IdentityGaussians) -> None:
     """A ValueError if the parts do not belong together."""
     width, axes = len(found.centre), len(found.spread)
-    expected = {"centre": (width,), "axes": (width, axes), "whiten": (axes, axes), "spread": (axes,), "outside": (2,)}
-    for name, shape in {**expected, "means": (len(found.means), axes)}.items():
+    expected = {
+        "centre": (width,),
+        "axes": (width, axes),
+        "whiten": (axes, axes),
+        "spread": (axes,),
+        "outside": (2,),
+        "length": (2,),
+    }
+    for name, shape in {**expected, "means": (len(found.means), axes + 1)}.items():
         if tuple(getattr(found, name).shape) != shape or not torch.isfinite(getattr(found, name)).all():
             raise ValueError(f"its {name} are not finite numbers of shape {shape}")
 

@@ -46,6 +46,8 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         branches: kinds of branches to blend, such as "unit+learnt+wide", or "auto"; `report_.settings` says which were
             chosen. Given, nothing is compared, and a fit takes about half of the time.
         strangers: whether some training vectors stay with the head to tell how rare an input is, or "auto".
+        held_out: what is held out to compare and calibrate by: "identities", if later vectors show new ones; "inputs",
+            if they show those of `fit`.
         steps: batches that the quality network learns from.
         noise: on what it sees, in training.
         seed: of folds, batches and noise; the same seed gives the same head.
@@ -76,6 +78,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ridge: float | Literal["auto"] = "auto",
         branches: str = "auto",
         strangers: bool | Literal["auto"] = "auto",
+        held_out: Literal["identities", "inputs"] = "identities",
         steps: int = 300,
         noise: float = 1.0,
         seed: int = 0,
@@ -86,6 +89,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.ridge = ridge
         self.branches = branches
         self.strangers = strangers
+        self.held_out = held_out
         self.steps = steps
         self.noise = noise
         self.seed = seed
@@ -110,6 +114,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ridge=None if self.ridge == "auto" else float(self.ridge),
             branches=None if self.branches == "auto" else tuple(self.branches.split("+")),
             strangers=None if self.strangers == "auto" else bool(self.strangers),
+            held_out=self.held_out,
             training=Training(steps=self.steps, noise=self.noise),
             seed=self.seed,
         )
@@ -234,6 +239,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ("ridge", self.ridge, '"auto" or a positive number', self.ridge == "auto" or _is_positive(self.ridge)),
             ("branches", self.branches, f'"auto" or some of {", ".join(KINDS)} joined by +', _are_kinds(self.branches)),
             ("strangers", self.strangers, '"auto", True or False', self.strangers in ("auto", True, False)),
+            ("held_out", self.held_out, '"identities" or "inputs"', self.held_out in ("identities", "inputs")),
             ("steps", self.steps, "an integer from 1 up", _is_count(self.steps)),
             ("noise", self.noise, "a number from 0 up", self.noise == 0 or _is_positive(self.noise)),
         ]
@@ -266,8 +272,8 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not fitted.way.startswith("evidence"):
             reason = (
                 f"{identities} identities are too few to train on ({LEAST_IDENTITIES} is the least)"
-                if identities < LEAST_IDENTITIES
-                else "it was ahead on held-out identities"
+                if identities < LEAST_IDENTITIES and self.held_out == "identities"
+                else f"it was ahead on held-out {self.held_out}"
             )
             notes.append(f"Fell back to {fitted.way}: {reason}.")
         return Report(

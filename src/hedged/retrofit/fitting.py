@@ -1,7 +1,8 @@
 """How a head is fitted: directions, a quality network, and what held-out identities say of them.
 
 1. The front makes vectors alike, from all of them and their poorer views.
-2. Identities are dealt out to four folds; each is seen through directions that were found without it.
+2. Identities are dealt out to four folds; each is seen through directions that were found without it. Inputs are dealt
+   out instead where later ones show the identities that were fitted to.
 3. Branches learn how much evidence there is: one with projections as long as they are, one with projections of one
    length and, given enough identities, one that learns its directions too. They learn on two folds and are judged on
    the other two, and the other way round, so that every identity is held out once. Two branches learn nothing of single
@@ -38,7 +39,7 @@ from hedged.retrofit.crossfit import Fold, Training, Views, one_thread, train_pr
 from hedged.retrofit.decline import decline
 from hedged.retrofit.degrade import poorer_vectors
 from hedged.retrofit.doubt import fit_doubt
-from hedged.retrofit.folds import identity_folds
+from hedged.retrofit.folds import identity_folds, input_folds
 from hedged.retrofit.select import Measured, Pairs, held_out_pairs, measure
 
 Floats = NDArray[np.float32]
@@ -51,6 +52,8 @@ HIDDEN = 32  # its hidden units
 GROUPS = 8  # of like evidence, in a branch
 LEAST_IDENTITIES = 20  # to train on, or to choose by; with fewer, the cosine is taken
 MANY_IDENTITIES = 50  # to learn directions from
+INPUTS = "inputs"
+INPUTS_AN_IDENTITY = 5  # that count as much as an identity where inputs are held out
 WORTH_OF_UNCERTAINTY = 0.01  # of merit: what a simpler way, which has none that tells, has to be ahead by
 LEAST_DIRECTION = 0.02  # evidence of a direction that is worth a dimension
 MOST_DIMS = 128  # of a branch, unless told
@@ -87,6 +90,7 @@ class Plan:
         ridge: of the directions, or None to choose.
         branches: kinds of branches to take, or None to choose.
         strangers: whether strangers tell how rare an input is, or None to choose.
+        held_out: what is held out in turn, "identities" or "inputs".
         training: of the quality network.
         seed: of folds, batches and noise.
     """
@@ -96,6 +100,7 @@ class Plan:
     ridge: float | None
     branches: tuple[str, ...] | None
     strangers: bool | None
+    held_out: str
     training: Training
     seed: int
 
@@ -152,11 +157,14 @@ class Fitting:
         with torch.no_grad():
             self._views, self._poor_views = (Views(*self._front(torch.from_numpy(v))) for v in (x, self._poor))
         self._real_views = [self._views] if poor is None else [self._views, self._poor_views]
-        folds = list(identity_folds(y, FOLDS, plan.seed))
-        self._learn_signs(folds)
         self._identities = int(y.max()) + 1
-        self._seen = min(SEEN_AXES, self._identities // IDENTITIES_AN_AXIS)
-        self._kinds = plan.branches or (BRANCHES if self._identities >= MANY_IDENTITIES else BRANCHES[:3]) + STEADY
+        self._units = self._identities  # what is held out: chance plays with so many
+        folds = list(identity_folds(y, FOLDS, plan.seed))
+        if plan.held_out == INPUTS:
+            folds, self._units = list(input_folds(y, FOLDS, plan.seed)), len(y) // INPUTS_AN_IDENTITY
+        self._learn_signs(folds)
+        self._seen = min(SEEN_AXES, self._units // IDENTITIES_AN_AXIS)
+        self._kinds = plan.branches or (BRANCHES if self._units >= MANY_IDENTITIES else BRANCHES[:3]) + STEADY
         self._held = [held for held in folds if _has_pairs(y[held])]
         self._held = self._held or [np.ones(len(y), dtype=bool)]
 
@@ -167,7 +175,7 @@ class Fitting:
         taught: dict[str, list[Branch]] = {}
         if self._plan.branches is None:
             ways = {way: [pairs] for way, pairs in self._simple_ways(folds)}
-        is_trainable = self._identities >= LEAST_IDENTITIES and len(folds) == FOLDS
+        is_trainable = self._units >= LEAST_IDENTITIES and len(folds) == FOLDS
         if self._plan.branches and not is_trainable:
             raise DataError(
                 f"{self._identities} identities are too few to train {EVIDENCE}{'+'.join(self._kinds)}: it takes "
@@ -390,9 +398,9 @@ class Fitting:
         if self._plan.branches:
             return compared[0]
         cosine = next(m for m in compared if m.way == "cosine")
-        if self._identities < LEAST_IDENTITIES:
+        if self._units < LEAST_IDENTITIES:
             return cosine  # held-out pairs of so few identities cannot tell which way is better
-        best = compared[0] if compared[0].merit > cosine.merit + MARGIN / self._identities else cosine
+        best = compared[0] if compared[0].merit > cosine.merit + MARGIN / self._units else cosine
         trained = next((m for m in compared if m.way.startswith(EVIDENCE)), None)
         return trained if trained and trained.merit >= best.merit - WORTH_OF_UNCERTAINTY else best
 

@@ -11,7 +11,7 @@ from hedged._files import make_folder, write_json
 from hedged._progress import progress
 from hedged._reading import read_json
 from hedged.bench.uncertainty.gaussians import ByEvidence, MutualScore, PaperEta, Trace
-from hedged.bench.uncertainty.measures import measured
+from hedged.bench.uncertainty.measures import best_matches, measured
 from hedged.bench.uncertainty.points import Distance, Dropout, Ensemble, Laplace, LossPrediction, Norm, Ratio
 from hedged.bench.uncertainty.sets import TrialSet
 from hedged.bench.uncertainty.way import Way
@@ -78,5 +78,6 @@ def tuned(way: Way, trial: TrialSet) -> dict[str, Any]:
     """
     if len(way.settings) == 1:
         return way.settings[0]
-    held = trial.for_tuning()
-    return min(way.settings, key=lambda s: measured(way.fit(held.train, 0, **s), held, 0)["aurc"])
+    held = trial.for_tuning
+    x, y = held.test.mixed(0), held.test.y
+    return min(way.settings, key=lambda setting: best_matches(way.fit(held.train, 0, **setting), x, y)["aurc"])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from functools import lru_cache
+from typing import Any, Literal, final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hedged.bench.uncertainty.points import DIMS, trained_point
+from hedged.bench.uncertainty.points import DIMS, KEPT, trained_point
 from hedged.bench.uncertainty.sets import Floats, Ints, Vectors
 from hedged.bench.uncertainty.way import Fitted, Scores, Standard, Way, train_head
 from hedged.distributions import Gaussian
@@ -17,7 +18,7 @@ from hedged.match import MatchCurve, MatchModel, self_mismatch
 from hedged.models import GaussianHead
 from hedged.retrofit import Retrofit
 
-AT_ONCE = 200  # rows of likelihoods at a time
+AT_ONCE = 4  # rows of likelihoods at a time: few enough to stay in the cache
 
 
 @final
@@ -30,7 +31,7 @@ class _Likely(Fitted):
     @torch.no_grad()
     def _embedded(self, x: Floats) -> tuple[Tensor, Tensor]:
         seen = self.standard(x)
-        return nn.functional.normalize(self.point(seen), dim=1).double(), self.log_variance(seen).double().exp()
+        return nn.functional.normalize(self.point(seen), dim=1), self.log_variance(seen).exp()
 
     def scores(self, a: Floats, b: Floats) -> Scores:
         (mean1, spread1), (mean2, spread2) = self._embedded(a), self._embedded(b)
@@ -38,12 +39,12 @@ class _Likely(Fitted):
         for k in range(0, len(a), AT_ONCE):
             total = spread1[k : k + AT_ONCE, None] + spread2
             apart = (mean1[k : k + AT_ONCE, None] - mean2).square()
-            parts.append((-0.5 * (apart / total + total.log()).sum(-1)).numpy())
+            parts.append((-0.5 * (apart / total + total.log()).sum(-1)).double().numpy())
         return np.concatenate(parts)
 
     def uncertainty(self, x: Floats) -> Scores:
         """The harmonic mean of the variances, by which the paper ranks quality."""
-        return np.asarray((1 / (1 / self._embedded(x)[1]).mean(1)).numpy())
+        return np.asarray((1 / (1 / self._embedded(x)[1].double()).mean(1)).numpy())
 
 
 @final
@@ -100,8 +101,9 @@ class _Spread(_Embedded):
         return np.asarray(self.embedded(x).variance.sum(-1).double().numpy())
 
 
+@lru_cache(maxsize=KEPT)
 def trained_gaussian(train: Vectors, seed: int, dim: int, beta: float) -> tuple[GaussianHead, MatchCurve]:
-    """A Gaussian head by the paper's loss.
+    """A Gaussian head by the paper's loss; the ways that share one do not train it again.
 
     Args:
         train: what to learn from.
@@ -171,4 +173,5 @@ class ByEvidence(Way):
     name = "evidence"
 
     def fit(self, train: Vectors, seed: int, **setting: Any) -> Fitted:
-        return _Fitted(Retrofit(seed=seed, **setting).fit(train.clean, train.y, poor=train.poor))
+        held_out: Literal["identities", "inputs"] = "inputs" if train.is_closed else "identities"
+        return _Fitted(Retrofit(held_out=held_out, seed=seed, **setting).fit(train.clean, train.y, poor=train.poor))

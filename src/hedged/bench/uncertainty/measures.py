@@ -53,14 +53,7 @@ def measured(fitted: Fitted, trial: TrialSet, seed: int) -> dict[str, Any]:
     test = trial.test.of(rows)
     x, y = test.mixed(seed), test.y
     scores, doubt = fitted.scores(x, x), fitted.uncertainty(x)
-    found: dict[str, Any] = {}
-    has_match = np.bincount(y, minlength=int(y.max()) + 1)[y] > 1
-    right = first_is_right(scores, y)[has_match]
-    if right.all() or not right.any():
-        found["r_auroc"] = 0.5
-    else:
-        found["r_auroc"] = roc_auc(doubt[has_match], ~right)
-    found["aurc"] = reject_curve(doubt[has_match], right).aurc
+    found: dict[str, Any] = told_errors(scores, doubt, y)
     curve = [miss_rate(scores, y, kept_of(doubt, share)) for share in SHARES]
     found["curve"], found["error_discarded"] = curve, float(np.mean(curve))
     if trial.novel is not None and len(trial.novel):
@@ -68,6 +61,34 @@ def measured(fitted: Fitted, trial: TrialSet, seed: int) -> dict[str, Any]:
         found["novelty_auroc"] = roc_auc(told, np.repeat([False, True], [len(test.clean), len(trial.novel)]))
     found["dir"] = float(np.mean([identified(fitted, x, y, draw) for draw in range(DRAWS)]))
     return found
+
+
+def best_matches(fitted: Fitted, x: Floats, y: Ints) -> dict[str, float]:
+    """What tuning looks at: how uncertainty tells inputs whose best match among the others is wrong.
+
+    Args:
+        fitted: the way.
+        x: vectors, (n, F).
+        y: identities, (n,).
+    """
+    return told_errors(fitted.scores(x, x), fitted.uncertainty(x), y)
+
+
+def told_errors(scores: Scores, doubt: Scores, y: Ints) -> dict[str, float]:
+    """R-AUROC and AURC of best matches, of inputs that have another of their identity.
+
+    Args:
+        scores: of all pairs, (n, n).
+        doubt: how uncertain each input is, (n,).
+        y: identities, (n,).
+    """
+    has_match = np.bincount(y, minlength=int(y.max()) + 1)[y] > 1
+    right = first_is_right(scores, y)[has_match]
+    is_even = right.all() or not right.any()
+    return {
+        "r_auroc": 0.5 if is_even else roc_auc(doubt[has_match], ~right),
+        "aurc": reject_curve(doubt[has_match], right).aurc,
+    }
 
 
 def first_is_right(scores: Scores, y: Ints) -> NDArray[np.bool_]:

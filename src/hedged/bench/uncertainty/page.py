@@ -14,7 +14,8 @@ from hedged.bench.uncertainty.measures import FALSE_ALARMS, FALSE_MATCHES, MEASU
 from hedged.plots.style import FULL, HEDGED, SMALL, VERMILION, labels, panels, title
 
 PAGE, FIGURE = "README.md", "uncertainty.png"
-OURS = ("evidence", "the paper's η")
+OURS, PAPER = "evidence", "the paper's η"
+Cell = tuple[float, float]  # a mean and its standard error
 TITLES = {
     "ndigit": "2-digit MNIST, occluded",
     "fashion": "Fashion-MNIST; novel: MNIST",
@@ -32,7 +33,7 @@ identities held out where the test has others), then trained with each seed and 
   all shares kept. *FNMR, discarding*: matches missed at a false match rate of {FALSE_MATCHES:g}, averaged over
   discarding none to half of the inputs. *Novelty AUROC*: are inputs of another kind told from test inputs? *DIR*:
   found under the right name at a false alarm rate of {FALSE_ALARMS:g}, templates of {TEMPLATE}.
-- **Bold**: the best, and all within two standard errors of it.
+- **Bold**: the best, and all within two standard errors of it (of the difference, over the seeds).
 
 ![Missed matches by the share of inputs discarded, a panel a set]({FIGURE})
 """
@@ -47,7 +48,7 @@ def write_page(folder: Path) -> list[Path]:
     found = {path.stem: read_json(path) for path in sorted(folder.glob("*.json"))}
     parts = [INTRODUCTION]
     for name, results in found.items():
-        parts += [f"\n## {TITLES.get(name, name)}\n", table(results)]
+        parts += [f"\n## {TITLES.get(name, name)}\n", table(results), behind(results)]
     write_text(folder / PAGE, "\n".join(parts) + "\n")
     figure = _figure(found)
     write_atomically(folder / FIGURE, lambda path: figure.savefig(path, format="png", dpi=160))
@@ -60,21 +61,54 @@ def table(results: list[dict[str, Any]]) -> str:
     Args:
         results: of one set.
     """
-    shown = [key for key in MEASURES if any(key in result for result in results)]
-    ways = [way.name for way in WAYS if any(result["way"] == way.name for result in results)]
-    cells = {(way, key): mean_and_error([r[key] for r in results if r["way"] == way]) for way in ways for key in shown}
-    best = {}
-    for key in shown:
-        choose = max if MEASURES[key].is_better_higher else min
-        best[key] = choose((cells[way, key] for way in ways), key=lambda cell: cell[0])
+    cells = _cells(results)
+    shown = list(dict.fromkeys(key for _, key in cells))
+    best = {key: cells[_first(cells, key), key] for key in shown}
     lines = ["| | " + " | ".join(MEASURES[key].name for key in shown) + " |", "|---" * (len(shown) + 1) + "|"]
-    for way in ways:
+    for way in dict.fromkeys(way for way, _ in cells):
         row = [_cell(cells[way, key], best[key]) for key in shown]
         lines.append(f"| {way} | " + " | ".join(row) + " |")
     return "\n".join(lines)
 
 
-def mean_and_error(values: list[float]) -> tuple[float, float]:
+def behind(results: list[dict[str, Any]]) -> str:
+    """Where ours is neither first nor within two standard errors of the first, in words.
+
+    Args:
+        results: of one set.
+    """
+    cells = _cells(results)
+    found = []
+    for key in dict.fromkeys(key for way, key in cells if way == OURS):
+        first = _first(cells, key)
+        if not _is_level(cells[OURS, key], cells[first, key]):
+            apart = abs(cells[OURS, key][0] - cells[first, key][0])
+            error = np.hypot(cells[OURS, key][1], cells[first, key][1])
+            found.append(f"{MEASURES[key].name} (by {apart:.3f} ± {error:.3f}, {first} is first)")
+    if not found:
+        return f"\n`{OURS}` is first, or within two standard errors of the first, in every column."
+    return f"\n`{OURS}` is behind in {', '.join(found)}."
+
+
+def _cells(results: list[dict[str, Any]]) -> dict[tuple[str, str], Cell]:
+    """Mean and standard error of each way and measure, in the order of the table."""
+    ways = [way.name for way in WAYS if any(result["way"] == way.name for result in results)]
+    shown = [key for key in MEASURES if any(key in result for result in results)]
+    return {(way, key): mean_and_error([r[key] for r in results if r["way"] == way]) for way in ways for key in shown}
+
+
+def _first(cells: dict[tuple[str, str], Cell], key: str) -> str:
+    """The way with the best mean of a measure."""
+    choose = max if MEASURES[key].is_better_higher else min
+    return choose((way for way, of in cells if of == key), key=lambda way: cells[way, key][0])
+
+
+def _is_level(cell: Cell, best: Cell) -> bool:
+    """Whether a mean is within two standard errors of the best, those of their difference."""
+    return bool(abs(cell[0] - best[0]) <= 2 * np.hypot(cell[1], best[1]) + 1e-12)
+
+
+def mean_and_error(values: list[float]) -> Cell:
     """The mean, and its standard error; 0 for a single value.
 
     Args:
@@ -87,10 +121,9 @@ def mean_and_error(values: list[float]) -> tuple[float, float]:
     return float(np.mean(values)), error
 
 
-def _cell(cell: tuple[float, float], best: tuple[float, float]) -> str:
-    mean, error = cell
-    text = f"{mean:.3f} ± {error:.3f}"
-    return f"**{text}**" if abs(mean - best[0]) <= 2 * np.hypot(error, best[1]) + 1e-12 else text
+def _cell(cell: Cell, best: Cell) -> str:
+    text = f"{cell[0]:.3f} ± {cell[1]:.3f}"
+    return f"**{text}**" if _is_level(cell, best) else text
 
 
 def _figure(found: dict[str, list[dict[str, Any]]]) -> Any:
@@ -100,8 +133,8 @@ def _figure(found: dict[str, list[dict[str, Any]]]) -> Any:
             curves = [result["curve"] for result in results if result["way"] == way]
             if not curves:
                 continue
-            colour = {"evidence": HEDGED, "the paper's η": VERMILION}.get(way, "0.75")
-            axis.plot(SHARES, np.mean(curves, axis=0), color=colour, label=way if way in OURS else None)
+            colour = {OURS: HEDGED, PAPER: VERMILION}.get(way, "0.75")
+            axis.plot(SHARES, np.mean(curves, axis=0), color=colour, label=way if way in (OURS, PAPER) else None)
         title(axis, TITLES.get(name, name))
         labels(axis, "share discarded", "missed matches")
         axis.legend(fontsize=SMALL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -17,6 +18,7 @@ PASSES = 20  # of dropout
 MEMBERS = 5  # of an ensemble
 MOST_KNOWN = 5000  # training vectors that distances are taken to
 LEAST_MEMBERS = 1e-9
+KEPT = 64  # heads that several ways share
 
 
 class PointHead(nn.Module):
@@ -41,8 +43,9 @@ class PointHead(nn.Module):
         return self.slope * (normalize(z1, dim=-1) @ normalize(z2, dim=-1).T) + self.shift
 
 
+@lru_cache(maxsize=KEPT)
 def trained_point(train: Vectors, seed: int, dim: int, dropped: float = 0.2) -> PointHead:
-    """A point head, trained on pairs by cross-entropy.
+    """A point head, trained on pairs by cross-entropy; the ways that share one do not train it again.
 
     Args:
         train: what to learn from.
@@ -224,6 +227,7 @@ class LossPrediction(Way):
 
     def fit(self, train: Vectors, seed: int, **setting: Any) -> Fitted:
         head = trained_point(train, seed, setting["dim"])
+        torch.manual_seed(seed)
         predictor = nn.Sequential(
             nn.Linear(train.clean.shape[1], setting["hidden"]), nn.ReLU(), nn.Linear(setting["hidden"], 1)
         )

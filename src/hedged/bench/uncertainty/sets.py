@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
@@ -29,15 +30,17 @@ class Vectors:
         clean: (n, F).
         poor: (n, F).
         y: identities, (n,).
+        is_closed: whether others to come show the same identities.
     """
 
     clean: Floats
     poor: Floats
     y: Ints
+    is_closed: bool = False
 
     def of(self, rows: NDArray[Any]) -> Vectors:
         """Some of the rows."""
-        return Vectors(self.clean[rows], self.poor[rows], self.y[rows])
+        return Vectors(self.clean[rows], self.poor[rows], self.y[rows], self.is_closed)
 
     def mixed(self, seed: int) -> Floats:
         """Each input as it is or seen worse, by the toss of a coin, (n, F).
@@ -57,29 +60,28 @@ class TrialSet:
     Args:
         name: of the set.
         train: to learn from.
-        test: to be measured on; the identities are others, unless `is_closed`.
+        test: to be measured on; the identities are others, unless the vectors are closed.
         novel: inputs of another kind, (m, F), or None.
-        is_closed: whether the classes of the test are those of training.
     """
 
     name: str
     train: Vectors
     test: Vectors
     novel: Floats | None
-    is_closed: bool
 
+    @cached_property
     def for_tuning(self) -> TrialSet:
         """A part of the training set in the place of the test set, without novel inputs.
 
         Whole identities are held out, or, where classes are the same in the test, rows.
         """
         rng = np.random.default_rng(0)
-        if self.is_closed:
+        if self.train.is_closed:
             held = rng.random(len(self.train.y)) < 1 / VALIDATION
         else:
             names = rng.permutation(np.unique(self.train.y))
             held = np.isin(self.train.y, names[: max(len(names) // VALIDATION, 2)])
-        return TrialSet(self.name, self.train.of(~held), self.train.of(held), None, self.is_closed)
+        return TrialSet(self.name, self.train.of(~held), self.train.of(held), None)
 
 
 def read_set(path: Path) -> TrialSet:
@@ -97,10 +99,9 @@ def read_set(path: Path) -> TrialSet:
         raise DataError(f"{path} has no array {missing[0]!r}: make it with tools/make_vectors.py")
     x, poor, is_test = content["X"].astype(np.float32), content["poor"].astype(np.float32), content["test"].astype(bool)
     y = np.unique(content["y"], return_inverse=True)[1].reshape(-1)
-    both = Vectors(x, poor, y)
+    both = Vectors(x, poor, y, bool(np.isin(y[is_test], y[~is_test]).all()))
     novel = content["novel"].astype(np.float32) if "novel" in content else None
-    is_closed = bool(np.isin(y[is_test], y[~is_test]).all())
-    return TrialSet(path.stem.removesuffix("-v"), both.of(~is_test), both.of(is_test), novel, is_closed)
+    return TrialSet(path.stem.removesuffix("-v"), both.of(~is_test), both.of(is_test), novel)
 
 
 def offline_digits(seed: int = 0) -> TrialSet:
@@ -119,5 +120,5 @@ def offline_digits(seed: int = 0) -> TrialSet:
     is_test = rng.random(len(x)) < 0.4
     turned = np.ascontiguousarray(x.reshape(-1, 8, 8).transpose(0, 2, 1)[:, ::-1]).reshape(len(x), -1)
     asymmetric = is_test & ~np.isin(y, [0, 8])  # a 0 and an 8 on their side are no novelty
-    both = Vectors(x, poor, y.astype(np.intp))
-    return TrialSet(OFFLINE, both.of(~is_test), both.of(is_test), turned[asymmetric], is_closed=True)
+    both = Vectors(x, poor, y.astype(np.intp), is_closed=True)
+    return TrialSet(OFFLINE, both.of(~is_test), both.of(is_test), turned[asymmetric])

@@ -22,7 +22,8 @@ Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
 MOST_TURNED = 4
 SWEEPS = 6  # of rotations in three or four dimensions
-FEWER = 64  # pairs whose products stay in a core's first cache
+FEWEST, MOST_PAIRS = 64, 160  # pairs whose products are worked out together: fewer in many dimensions, for the cache
+IN_CACHE = 24_000  # numbers
 FAR_LOG_P, MARGIN = np.float32(MATRIX_FAR), np.float32(1e-2)  # as in matrix.py
 _QUICK: Any = {"contract", "nsz", "arcp", "afn", "reassoc"}
 _ONE, _TWO = np.float32(1), np.float32(2)
@@ -157,10 +158,14 @@ def _turned(covariance: Floats, gap: Floats, terms: Floats, out: Floats) -> None
 
 @compiled(_QUICK)
 def _products(row: int, rows: Items, columns: Items, places: Ints, strip: Strip, start: int, out: Floats) -> Floats:
-    """Products of the factors of pairs and of m, last, `((R + 1)(R + 2)/2, D, n)`, a ≤ b; and s, `(D, n)`."""
+    """Products of the factors of pairs and of m, last, `((R + 1)(R + 2)/2, D, n)`, a ≤ b; and s, `(D, n)`.
+
+    An odd number of dimensions has one of zeros beside it.
+    """
     dim, first = len(rows.mean), len(rows.factor)
     vectors = np.empty((first + len(columns.factor) + 1, len(places)), out.dtype)
-    spread = np.empty((dim, len(places)), out.dtype)
+    spread = np.empty((dim + dim % 2, len(places)), out.dtype)
+    out[:, dim:], spread[dim:] = 0, 0
     for d in range(dim):
         for r in range(first):
             vectors[r] = rows.factor[r, d, row]
@@ -182,18 +187,22 @@ def _products(row: int, rows: Items, columns: Items, places: Ints, strip: Strip,
 
 @compiled(_QUICK)
 def _weigh(products: Floats, spread: Floats, c: Any, sums: Floats, volume: Floats, inverse: Floats) -> None:
-    """Σ_d products / t_d, `(Q, n)`, and Π_d t_d."""
-    two = _TWO * c
+    """Σ_d products / t_d, `(Q, n)`, and Π_d t_d, of an even number of dimensions, two at a time."""
+    two, first, second = _TWO * c, inverse[0], inverse[1]
     sums[:], volume[:] = 0, 1
-    for d in range(len(spread)):
+    for d in range(0, len(spread), 2):
+        own, next_own = spread[d], spread[d + 1]
         for i in range(len(volume)):
-            stretch = _ONE + two * spread[d, i]
-            inverse[i] = _ONE / stretch
-            volume[i] *= stretch
+            both = (_ONE + two * own[i]) * (_ONE + two * next_own[i])
+            first[i] = _ONE / both  # one division for two dimensions
+            volume[i] *= both
+        for i in range(len(volume)):  # apart from the loop above: of more arrays no vector instructions are made
+            second[i] = first[i] * (_ONE + two * own[i])
+            first[i] *= _ONE + two * next_own[i]
         for place in range(len(products)):
-            product, total = products[place, d], sums[place]
+            product, next_product, total = products[place, d], products[place, d + 1], sums[place]
             for i in range(len(volume)):
-                total[i] += product[i] * inverse[i]
+                total[i] += product[i] * first[i] + next_product[i] * second[i]
 
 
 @compiled(_QUICK)
@@ -227,7 +236,7 @@ def _add(w: Any, power: Floats, volume: Floats, out: Floats) -> None:
 def _low_rank(rank: int, products: Floats, spread: Floats, terms: Floats, out: Floats) -> None:
     """The sum of terms of pairs, `(n,)`, by way of K."""
     sums = np.empty((len(products), len(out)), out.dtype)
-    volume, inverse, share = np.empty_like(out), np.empty_like(out), np.empty_like(out)
+    volume, inverse, share = np.empty_like(out), np.empty((2, len(out)), out.dtype), np.empty_like(out)
     out[:] = 0
     for j in range(terms.shape[1]):
         c = terms[0, j]
@@ -254,15 +263,17 @@ def _raise(
 ) -> None:
     """Raise some pairs of a strip from their floor to the sum of their terms."""
     dim, rank = len(rows.mean), len(rows.factor) + len(columns.factor)
-    for low in range(0, len(places), FEWER if dim > MOST_TURNED else STRIP):
-        here = places[low : low + (FEWER if dim > MOST_TURNED else STRIP)]
+    kinds = (rank + 1) * (rank + 2) // 2
+    step = min(max(IN_CACHE // (kinds * dim), FEWEST), MOST_PAIRS) if dim > MOST_TURNED else STRIP
+    for low in range(0, len(places), step):
+        here = places[low : low + step]
         value = np.empty(len(here), out.dtype)
         if dim <= MOST_TURNED:
             covariance = np.zeros((dim, dim, len(here)), rows.mean.dtype)
             gap = _covariances(row, rows, columns, here, strip, start, covariance)
             _turned(covariance, gap, terms, value)
         else:
-            products = np.empty(((rank + 1) * (rank + 2) // 2, dim, len(here)), out.dtype)
+            products = np.empty((kinds, dim + dim % 2, len(here)), out.dtype)
             spread = _products(row, rows, columns, here, strip, start, products)
             _low_rank(rank, products, spread, terms, value)
         for i in range(len(here)):
