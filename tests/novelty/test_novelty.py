@@ -38,13 +38,13 @@ def slow_score(x: Floats, y: NDArray[np.intp], new: Floats) -> Floats:
     within = residual.T @ residual / (len(f) - len(means))
     total = np.cov(f, rowvar=False, bias=True)
     eye = np.eye(f.shape[1])
-    w, t = (np.linalg.inv(cov + np.trace(cov) / len(cov) * eye) for cov in (within, total))
+    w, t = (np.linalg.inv(cov + 0.3 * np.trace(cov) / len(cov) * eye) for cov in (within, total))
     of_identity = np.stack([np.einsum("ni,ij,nj->n", g - m, w, g - m) for m in means])
     centred = g - f.mean(0)
     length, new_length = (np.log(np.linalg.norm(v, axis=1)) for v in (x, new))
     usual = np.array([length[y == c].mean() for c in np.unique(y)])
     spread = max(np.square(length - usual[np.searchsorted(np.unique(y), y)]).sum() / (len(f) - len(means)), 1e-4)
-    of_identity += 3 * np.square(new_length - usual[:, None]) / spread
+    of_identity += 10 * np.square(new_length - usual[:, None]) / spread
     return np.asarray(of_identity.min(0) - np.einsum("ni,ij,nj->n", centred, t, centred))
 
 

@@ -96,6 +96,19 @@ def test_without_poorer_vectors_it_says_that_it_made_them() -> None:
     assert any("real ones teach more" in note for note in Retrofit(**QUICK).fit(TRAIN.x, TRAIN.y).report_.notes)
 
 
+def test_of_known_identities_inputs_are_held_out_and_few_are_enough() -> None:
+    few = people(10, each=60, seed=3)
+    is_later = np.arange(len(few.y)) % 3 == 0
+    heads = [
+        Retrofit(**QUICK, held_out=held).fit(few.x[~is_later], few.y[~is_later]) for held in ("identities", "inputs")
+    ]
+    assert heads[0].report_.chosen == "cosine"
+    assert heads[1].report_.chosen.startswith("evidence")
+    assert heads[1].report_.settings["held_out"] == "inputs"
+    accuracy = [head.score(few.x[is_later], few.y[is_later]) for head in heads]
+    assert accuracy[1] > accuracy[0] + 0.02
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_few_identities_are_no_worse_than_the_cosine(seed: int) -> None:
     few = people(10, each=5, seed=10 + seed)

@@ -16,12 +16,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 AXES = 128  # principal axes on which identities are told apart; what is outside of them counts as one number
-RIDGE = 1.0  # of the mean variance: directions in which features vary less than that are mostly noise
+RIDGE = 0.3  # of the mean variance: directions in which features vary less than that are mostly noise
 LEAST_WITHIN = 1e-3  # of t: what w is at least, however alike the few inputs of an identity are
 MOST_MEANS = 2048  # identities whose means are kept
 ROWS = 4096  # features looked at in one block
 LEAST_LENGTH = 1e-12
-LENGTH_WEIGHT = 3.0  # of the squared deviation of a log length, beside those of directions
+LENGTH_WEIGHT = 10.0  # of the squared deviation of a log length, beside those of directions
 LEAST_LENGTH_SPREAD = 0.01  # of log lengths: where all are alike they say nothing
 
 
@@ -77,13 +77,14 @@ class Moments:
 @final
 @dataclass(frozen=True, eq=False)
 class IdentityGaussians:
-    """s(x) = min_c [(f − μ_c)ᵀ (W + wI)⁻¹ (f − μ_c) + 3 (ℓ − λ_c)²/v] − (f − μ)ᵀ (T + tI)⁻¹ (f − μ).
+    """s(x) = min_c [(f − μ_c)ᵀ (W + wI)⁻¹ (f − μ_c) + 10 (ℓ − λ_c)²/v] − (f − μ)ᵀ (T + tI)⁻¹ (f − μ).
 
     f are the features of x at unit length and ℓ is the logarithm of their length. μ_c and λ_c are the means of the
-    identities, W and v the covariance and variance around them, μ and T are of all inputs together, w and t the mean
-    variances of W and T. The first part is small where x looks like an identity of training, the second where it is
-    like the average input: what both share cancels (relative Mahalanobis distance; Ren et al., 2021). Apart from the
-    length, both are worked out on the principal axes V of T, and what is outside of them counts by its length alone.
+    identities, W and v the covariance and variance around them, μ and T are of all inputs together, w and t are 0.3
+    times the mean variances of W and T. The first part is small where x looks like an identity of training, the second
+    where it is like the average input: what both share cancels (relative Mahalanobis distance; Ren et al., 2021). Apart
+    from the length, both are worked out on the principal axes V of T, and what is outside of them counts by its length
+    alone.
 
     Args:
         centre: μ, (F,).
@@ -92,7 +93,7 @@ class IdentityGaussians:
         means: Lᵀ Vᵀ (μ_c − μ), and what `length` makes of λ_c, (C, P + 1).
         spread: the diagonal of T + tI on the axes, (P,).
         outside: what W + wI and T + tI are outside of the axes, (2,).
-        length: the mean of ℓ, and √(3/v), (2,).
+        length: the mean of ℓ, and √(10/v), (2,).
     """
 
     centre: Tensor

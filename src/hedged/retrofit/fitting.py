@@ -209,6 +209,7 @@ class Fitting:
             "axes": self._front.axes,
             "branches": "+".join(_kinds(chosen.way)) if chosen.way.startswith(EVIDENCE) else "auto",
             "strangers": best.is_heard,
+            "held_out": self._plan.held_out,
         }
         if front is self._front:
             self._bound_what_is_known()
