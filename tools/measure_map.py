@@ -82,7 +82,7 @@ def measure() -> dict[str, Any]:
             page.resize(1280, 800)
             page.open("map")
             page.wait(lambda: page.say("return window.hedgedMap.whole"))
-            jobs = (
+            jobs: tuple[tuple[str, Callable[[], Callable[[int], None]]], ...] = (
                 ("zoom in", lambda: wheel(page, -12)),
                 ("drag, zoomed in", lambda: drag(page)),
                 ("zoom out", lambda: wheel(page, 12)),

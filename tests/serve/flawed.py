@@ -37,7 +37,7 @@ def make_digits(folder: Path) -> Place:
     """Clear images of numbers, four of each; an empty one among the 22, and four of 14 among the 55."""
     place = make_place(folder)
     embedder = Embedder.load(place.run)
-    for path in (place.store, *place.pictures.glob("*.png")):
+    for path in (Path(place.store), *place.pictures.glob("*.png")):
         path.unlink()
     images = {f"{number}-{i}.png": image for number in CLEAR for i, image in enumerate(clearest(embedder, number, 4))}
     images |= {f"55-{i + 4}.png": image for i, image in enumerate(clearest(embedder, HIDDEN, 4))}

@@ -27,7 +27,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def own(digits: Running, tmp_path: Path, driver: Any) -> Iterator[Page]:
     """The page of a service that a test may stop or change."""
-    place = Place(*(tmp_path / path.name for path in digits.place))
+    place = Place(*(tmp_path / Path(path).name for path in digits.place))
     shutil.copytree(digits.place.run, place.run)
     shutil.copytree(digits.place.pictures, place.pictures)
     shutil.copy(digits.place.store, place.store)

@@ -133,7 +133,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 def fill_with_many(place: Place) -> None:
     """Another store, of 20,000 items."""
-    place.store.unlink()
+    Path(place.store).unlink()
     embedder = Embedder.load(place.run)
     images, labels = numbers(range(100))
     generator = torch.Generator().manual_seed(0)
