@@ -17,7 +17,7 @@ from hedged import best_matches, match_matrix, self_mismatch
 from hedged.distributions import Distribution
 from hedged.errors import ConfigError, ShapeError, ValueRangeError
 from hedged.search import FaissIndex, Hit, Plan, Rows, SqliteStore, Store, Where, parse_where
-from hedged.search.engines._faiss import file_of
+from hedged.search.engines._faiss import FirstStage, file_of
 from hedged.search.index import Kind
 
 
@@ -150,6 +150,27 @@ def test_sync_says_what_it_did(sqlite: SqliteStore) -> None:
     assert index.sync() == "updated"
     sqlite.remove([f"row {i}" for i in range(40)])
     assert index.sync() == "rebuilt"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("stage", ["exact", "hnsw"])
+def test_a_sync_that_is_cut_short_loses_no_row(
+    sqlite: SqliteStore, stage: Kind, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sqlite.add(rows("gaussian", 200))
+    index, probes = FaissIndex(sqlite, Plan(stage)), embeddings("gaussian", 5, seed=1)
+    sqlite.upsert(rows("gaussian", 30, seed=2, first=190))
+
+    def cut_short(*_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(*((FaissIndex, "_rebuild") if stage == "exact" else (FirstStage, "add")), cut_short)
+        with pytest.raises(error):
+            index.search(probes, k=10)
+    anew = FaissIndex(sqlite, Plan(stage))
+    assert index.search(probes, k=10, candidates=50) == anew.search(probes, k=10, candidates=50)
+    assert len(index) == len(anew) == 220
 
 
 def test_the_file_is_used_only_if_it_is_of_this_stores_past(sqlite: SqliteStore, tmp_path: Path) -> None:

@@ -93,10 +93,15 @@ class FaissIndex(Index):
                 self._reset()
             outdated = self._store.removed_since(self._state.change)
             parts = list(self._store.changed_since(self._state.change))
-        self._state = now
         keys = np.concatenate([np.empty(0, np.int64), *(part for part, _ in parts)])
         packed = np.concatenate([np.empty((0, self._store.header.width), np.float32), *(part for _, part in parts)])
-        return self._apply(np.concatenate([outdated, keys]), keys, packed)
+        try:
+            taken = self._apply(np.concatenate([outdated, keys]), keys, packed)
+        except BaseException:  # interrupted, or short of memory, with a part of it taken in: the next begins anew
+            self._reset()
+            raise
+        self._state = now
+        return taken
 
     def save(self) -> None:
         """Write the file beside the store, with nothing in it of rows that were removed."""
