@@ -24,7 +24,8 @@ def how_to_know(run: Path) -> str:
     Args:
         run: The folder of the model.
     """
-    return f"unknown, fit it with `hedged novelty {run}`"
+    can_be_fitted = (run / "config.toml").exists()  # which names the training inputs
+    return f"unknown, fit it with `hedged novelty {run}`" if can_be_fitted else "unknown to this model"
 
 
 def of_each(novelty: Sequence[float], count: int) -> list[float | None]:
