@@ -236,3 +236,24 @@ def test_the_recipe_shows_what_evidence_reached_on_digits() -> None:
 
 def _neighbours(gallery: str, probe: str, vote: str) -> dict[str, Any]:
     return {"metric": "knn_accuracy", "gallery": gallery, "probe": probe, "vote": vote}
+
+
+def test_the_guide_to_the_service_shows_what_a_load_measured() -> None:
+    found = committed("serve/load.json")
+    page = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
+    for load in found["loads"]:
+        shown = (
+            load["load"],
+            f"{load['per_second']:,.0f}",
+            f"{load['library_per_second']:,.0f}",
+            f"{load['share_of_library']:.2f}",
+            f"{load['p50_ms']:,.0f}",
+            f"{load['p99_ms']:,.0f}",
+            f"{load['memory_after_first_minute_mb']:,} → {load['memory_last_mb']:,}",
+        )
+        assert f"| {' | '.join(shown)} |" in page
+        assert load["failed"] == 0
+        assert load["p99_over_p50"] < 10
+    identify = next(load for load in found["loads"] if load["load"] == "identify images")
+    assert identify["share_of_library"] >= 0.6
+    assert identify["memory_last_mb"] <= 1.05 * identify["memory_after_first_minute_mb"]

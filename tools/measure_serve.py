@@ -1,6 +1,6 @@
 """Load a running service on loopback, compare it with the library in a loop on the same cores, and write JSON.
 
-    python tools/measure_serve.py --out results/serve/load.json
+    python tools/measure_serve.py --work FOLDER --out results/serve/load.json
 
 Each load is 32 clients, a thread and a connection each, which share the cores with the service. The store holds
 100,000 items. Images are numbers of two digits, for the model that ships; vectors have 512 numbers, for a head fitted
@@ -17,7 +17,6 @@ import platform
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -89,14 +88,22 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=60.0, help="of each load, after as long a first part of one")
     parser.add_argument("--items", type=int, default=ITEMS)
+    parser.add_argument("--work", type=Path, required=True, help="a folder for models and stores, used again")
+    parser.add_argument("--prepare", action="store_true", help="make them, and measure nothing")
     given = parser.parse_args()
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        for kind, make in (("images", digits), ("vectors", vectors)):
-            run, probes = make(Path(folder) / kind)
-            store = fill(Path(folder) / f"{kind}.db", Embedder.load(run), given.items)
-            rows += list(measured(kind, run, store, probes, given.seconds))
-    told = {"command": f"python tools/measure_serve.py --seconds {given.seconds:g} --items {given.items}"}
+    rows: list[dict[str, Any]] = []
+    for kind, make in (("images", digits), ("vectors", vectors)):
+        run, store = given.work / kind, given.work / f"{kind}-{given.items}.db"
+        probes = make(run)
+        if not store.exists():
+            fill(store, Embedder.load(run), given.items)
+        for row in () if given.prepare else measured(kind, run, store, probes, given.seconds):
+            rows.append(row)
+            write(rows, given)
+
+
+def write(rows: list[dict[str, Any]], given: argparse.Namespace) -> None:
+    told = {"command": f"python tools/measure_serve.py --work FOLDER --seconds {given.seconds:g} --items {given.items}"}
     machine = {"cores": os.cpu_count(), "machine": platform.machine(), "torch_threads": torch.get_num_threads()}
     make_folder(given.out.parent)
     write_json(given.out, {**told, **machine, "clients": CLIENTS, "items": given.items, "loads": rows})
@@ -107,40 +114,42 @@ def measured(kind: str, run: Path, store: Path, probes: list[Any], seconds: floa
     by_library = {"identify": identified(run, store, probes), "match": matched(run, probes)}
     with serving(run, store, Path(run).parent) as (address, key, pid):
         for name in ("identify", "match"):
-            before = in_a_loop(by_library[name], seconds / 6)
+            before = in_a_loop(by_library[name], seconds / 12)
             asked = seconds * (2 if name == "identify" else 1)  # what comes after the first minute is looked at
             load = run_load(f"{name} {kind}", address, key, pid, name, probes, asked)
-            library = (before + in_a_loop(by_library[name], seconds / 6)) / 2
-            content = load.content(library, int(asked / 2 / MEMORY_SECONDS))
+            library = (before + in_a_loop(by_library[name], seconds / 12)) / 2
+            content = load.content(library, int(min(asked / 2, seconds) / MEMORY_SECONDS))
             print(content, flush=True)
             yield content
 
 
-def digits(folder: Path) -> tuple[Path, list[bytes]]:
+def digits(folder: Path) -> list[bytes]:
     """The model of numbers that ships, and image files."""
-    Embedder.load("hedged:ndigit-2d").save(folder)
+    if not folder.exists():
+        Embedder.load("hedged:ndigit-2d").save(folder)
     data = NDigit(offline_digits("test"), torch.randint(300, (200, 2), generator=torch.Generator().manual_seed(0)))
     probes = []
     for image in data.clean().numpy():
         content = io.BytesIO()
         Image.fromarray(image).save(content, "PNG")
         probes.append(content.getvalue())
-    return folder, probes
+    return probes
 
 
-def vectors(folder: Path) -> tuple[Path, list[list[float]]]:
+def vectors(folder: Path) -> list[list[float]]:
     """A head on vectors, and vectors of other identities."""
     random = np.random.default_rng(0)
     centres = random.normal(size=(300, 64)) @ random.normal(size=(64, FEATURES))
-    y = np.repeat(np.arange(200), 6)
+    y = np.repeat(np.arange(100), 4)
     x = centres[y] + 4 * random.normal(size=(len(y), FEATURES))
-    Retrofit(seed=0).fit(x.astype(np.float32), y).save(folder)
+    if not folder.exists():
+        Retrofit(seed=0).fit(x.astype(np.float32), y).save(folder)
     others = centres[200:].repeat(2, axis=0) + 4 * random.normal(size=(200, FEATURES))
-    return folder, [[round(float(number), 4) for number in row] for row in others]
+    return [[round(float(number), 4) for number in row] for row in others]
 
 
 @torch.no_grad()
-def fill(path: Path, embedder: Embedder, items: int) -> Path:
+def fill(path: Path, embedder: Embedder, items: int) -> None:
     """A store of embeddings around as many identities as the model could tell apart."""
     header, generator = Header.of(embedder), torch.Generator().manual_seed(0)
     scale = 5.0 if header.dim < 8 else 1.0
@@ -156,7 +165,6 @@ def fill(path: Path, embedder: Embedder, items: int) -> Path:
             store.add(Rows(names, z[some], header.fingerprint, labels))
         assert isinstance(store, SqliteStore)
         store.index().keep()
-    return path
 
 
 def identified(run: Path, store: Path, probes: list[Any]) -> Callable[[int], None]:

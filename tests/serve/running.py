@@ -31,7 +31,7 @@ from hedged.search import Gallery
 
 PROGRAM = Path(sys.executable).parent / "hedged"
 IMAGES_OF_EACH = 4
-PATIENCE = 60.0  # seconds
+PATIENCE = 180.0  # seconds
 
 
 class Place(NamedTuple):

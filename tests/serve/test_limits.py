@@ -90,8 +90,9 @@ def head(service: Running, *lines: str, path: str = "/v1/embed") -> bytes:
 
 def test_a_body_of_unknown_length_ends_at_the_limit(tight: Running) -> None:
     chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
-    sent = head(tight, "Transfer-Encoding: chunked", "Content-Type: multipart/form-data; boundary=X") + 17 * chunk
-    said = exchange(tight, sent)
+    file = b'--X\r\nContent-Disposition: form-data; name="files"; filename="a"\r\n\r\n'
+    sent = head(tight, "Transfer-Encoding: chunked", "Content-Type: multipart/form-data; boundary=X")
+    said = exchange(tight, sent + b"%x\r\n%s\r\n" % (len(file), file) + 17 * chunk)
     assert b" 413 " in said.splitlines()[0]
     assert b"at most 1,048,576 bytes" in said
 

@@ -5,13 +5,32 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 from serve.running import Place, Running, call, running
+
+from hedged.serve.examples import EXAMPLES
 
 PROGRAM = Path(sys.executable).parent / "schemathesis"
 # Bytes that are no image, and ids that are not stored, fit the description and are refused.
 LEFT_OUT = "positive_data_acceptance"
+
+
+@pytest.mark.parametrize("model", EXAMPLES, ids=str)
+def test_examples_are_answers_and_leave_nothing_out(model: Any) -> None:
+    kept = TypeAdapter(model).dump_python(TypeAdapter(model).validate_python(EXAMPLES[model]))
+    assert kept == EXAMPLES[model]
+
+
+def test_every_answer_in_json_has_an_example(service: Running) -> None:
+    described = call(service, "GET", "/openapi.json").content["paths"]
+    for path, methods in described.items():
+        for method, one in methods.items():
+            for status, answer in one["responses"].items():
+                told = answer.get("content", {}).get("application/json")
+                assert told is None or not status.startswith("2") or "example" in told, (path, method)
 
 
 @pytest.mark.heavy

@@ -16,6 +16,7 @@
 | `refusals` | what is refused, with status and words |
 | `logs` | lines of JSON |
 | `answers` | what calls answer, for the OpenAPI description |
+| `examples` | an example of each answer |
 | `calls` | the calls |
 | `service` | all that calls work with |
 | `app` | calls, page, errors and their description, as one application |

@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import ValidationError
 
 from hedged.search import parse_where
-from hedged.serve import answers, tasks
+from hedged.serve import answers, examples, tasks
 from hedged.serve.bodies import JSON, Body, is_of_vectors, read_body, read_object
 from hedged.serve.keys import Caller, Role
 from hedged.serve.service import Service
@@ -116,10 +116,11 @@ def says(model: Any, *refusals: int, status: int = 200, inputs: int = 0) -> dict
     """
     known = {code: REFUSALS[code] for code in (401, 403, 429, 503, *refusals)}
     extra = {"openapi_extra": {TAKES: inputs}} if inputs else {}
-    return {"response_model": None, "status_code": status, "responses": {status: {"model": model}, **known}, **extra}
+    responses = {status: examples.of(model), **known}
+    return {"response_model": None, "status_code": status, "responses": responses, **extra}
 
 
-@router.get("/health", response_model=None, responses={200: {"model": answers.Health}}, tags=["service"])
+@router.get("/health", response_model=None, responses={200: examples.of(answers.Health)}, tags=["service"])
 async def health(service: Serving) -> Response:
     """Whether the service works; no key is needed."""
     return JSONResponse({"status": "ok", "model": "replaced" if service.model.is_replaced() else "current"})
@@ -128,6 +129,7 @@ async def health(service: Serving) -> Response:
 @router.get(
     "/metrics",
     response_model=None,
+    response_class=PlainTextResponse,
     responses={200: {"content": {"text/plain": {}}}, **{code: REFUSALS[code] for code in (401, 403, 429)}},
     tags=["service"],
 )
@@ -257,6 +259,7 @@ async def remove(service: Serving, _: Writer, id: Annotated[list[str], Query(max
 @router.get(
     "/v1/items/picture",
     response_model=None,
+    response_class=Response,
     responses={
         200: {"content": {"image/jpeg": {}}, "description": "At most 224 pixels on a side"},
         204: {"description": "The item has no picture"},
@@ -285,8 +288,11 @@ async def audit(service: Serving, _: Reader) -> Response:
     return JSONResponse(await service.audits.shown())
 
 
-FINDING = {"requestBody": {"required": True, "content": {JSON: {"schema": answers.Finding.model_json_schema()}}}}
-ABOUT = says(answers.Done, 400, 409, 413, 415, 422) | {"openapi_extra": FINDING}
+FINDING = {"schema": answers.Finding.model_json_schema(), "example": examples.FINDING}
+NAMED = {"required": True, "content": {JSON: FINDING}}
+ABOUT = says(answers.Done, 400, 409, 413, 415, 422) | {
+    "openapi_extra": {"requestBody": {"required": True, "content": {JSON: FINDING}}}
+}
 
 
 @router.post("/v1/audit/accept", **ABOUT, tags=["store"])

@@ -9,6 +9,7 @@ import math
 import os
 import time
 from collections import OrderedDict
+from contextlib import suppress
 from typing import Any, NamedTuple, final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
@@ -23,6 +24,8 @@ MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
 BURST = 10.0  # seconds over which the rate of a client is the average
 MOST_CLIENTS = 10_000  # whose rates are remembered
 MOST_BODIES = 16  # whole bodies of the largest size that may be in memory
+DRAINED = 4  # bodies of the largest size that are thrown away after a request was refused,
+DRAIN_SECONDS = 3.0  # and for how long
 BUG = "a bug in hedged: the log of the service has the details"
 HEADERS = {
     "content-security-policy": (
@@ -138,11 +141,12 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        begun, status, taken = time.perf_counter(), 0, 0
+        begun, status, taken, is_whole = time.perf_counter(), 0, 0, False
 
         async def limited() -> Message:
-            nonlocal taken
+            nonlocal taken, is_whole
             message = await receive()
+            is_whole = not message.get("more_body", False)
             size = len(message.get("body", b""))
             taken, self._held = taken + size, self._held + size
             if taken > self._limits.body:
@@ -155,6 +159,8 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                if status >= 400 and not is_whole:
+                    await self._drain(receive)
                 known = {name.lower() for name, _ in message.get("headers", ())}
                 message["headers"] = [
                     *message.get("headers", ()),
@@ -171,6 +177,7 @@ class Guard:
         except TimeoutError:
             if not status:
                 words = f"this took more than {self._limits.seconds:g} s: send less at a time, or try again later"
+                is_whole = True  # there is no more time for it
                 await _say(guarded, busy(words))
         except asyncio.CancelledError:
             status = status or 499
@@ -182,6 +189,14 @@ class Guard:
         finally:
             self._held -= taken
             self._count(scope, status, time.perf_counter() - begun)
+
+    async def _drain(self, receive: Receive) -> None:
+        """Throw away the rest of a request, within bounds: most clients look for an answer when they have sent all."""
+        left = DRAINED * self._limits.body
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while left > 0 and (message := await receive()).get("more_body", False):
+                    left -= len(message["body"])
 
     def _check_length(self, scope: Scope) -> None:
         for name, value in scope["headers"]:

@@ -48,7 +48,13 @@ def serve(settings: Settings, host: str, port: int, workers: int, ready: Callabl
         ready: Called once the model is loaded and the socket listens.
     """
     start_log()
-    listening = _listen(host, port)
+    with _listen(host, port) as listening:
+        _serve_on(listening, settings, host, port, workers, ready)
+
+
+def _serve_on(
+    listening: socket.socket, settings: Settings, host: str, port: int, workers: int, ready: Callable[[], None]
+) -> None:
     options: dict[str, Any] = {
         "http": Connection,
         "ws": "none",
@@ -115,10 +121,14 @@ def _listen(host: str, port: int) -> socket.socket:
     """The socket of the service; an address that cannot be had is told in words."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
-        listening = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise RunError(f"--host {host} is no address of this machine ({error}): choose another") from error
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
         listening.set_inheritable(True)
     except OSError as error:
+        listening.close()
         raise RunError(f"cannot listen on {host}, port {port} ({error}): choose another --port, or --host") from error
     return listening
