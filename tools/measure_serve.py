@@ -140,7 +140,7 @@ def vectors(folder: Path) -> list[list[float]]:
     """A head on vectors, and vectors of other identities."""
     random = np.random.default_rng(0)
     centres = random.normal(size=(300, 64)) @ random.normal(size=(64, FEATURES))
-    y = np.repeat(np.arange(100), 4)
+    y = np.repeat(np.arange(60), 4)
     x = centres[y] + 4 * random.normal(size=(len(y), FEATURES))
     if not folder.exists():
         Retrofit(seed=0).fit(x.astype(np.float32), y).save(folder)
