@@ -1,6 +1,6 @@
 """Frames a second of the page's map with 20,000 items, in a headless Chromium that draws on the processor.
 
-PYTHONPATH=tests python tools/measure_map.py results/serve/map.json
+PYTHONPATH=src:tests python tools/measure_map.py results/serve/map.json
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,14 +83,14 @@ def measure() -> dict[str, Any]:
             page.resize(1280, 800)
             page.open("map")
             page.wait(lambda: page.say("return window.hedgedMap.whole"))
-            jobs: tuple[tuple[str, Callable[[], Callable[[int], None]]], ...] = (
-                ("zoom in", lambda: wheel(page, -12)),
-                ("drag, zoomed in", lambda: drag(page)),
-                ("zoom out", lambda: wheel(page, 12)),
-                ("drag, all in view", lambda: drag(page)),
-            )
+            jobs: dict[str, Callable[[], Callable[[int], None]]] = {
+                "zoom in": partial(wheel, page, -12),
+                "drag, zoomed in": partial(drag, page),
+                "zoom out": partial(wheel, page, 12),
+                "drag, all in view": partial(drag, page),
+            }
             found = {}
-            for title, job in jobs:
+            for title, job in jobs.items():
                 found[title] = frames(page, job())
                 page.wait(lambda: page.say("return window.hedgedMap.whole"))
             browser = driver.capabilities["browserVersion"]
@@ -99,10 +100,11 @@ def measure() -> dict[str, Any]:
 def main() -> None:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
     content = {
-        "command": f"PYTHONPATH=tests python tools/measure_map.py {sys.argv[1]}",
+        "command": f"PYTHONPATH=src:tests python tools/measure_map.py {sys.argv[1]}",
         "commit": commit.stdout.strip(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, WebGL by SwiftShader",
         **measure(),
+        "load": [round(one, 1) for one in os.getloadavg()],  # a machine that is shared draws less often
     }
     Path(sys.argv[1]).parent.mkdir(parents=True, exist_ok=True)
     Path(sys.argv[1]).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

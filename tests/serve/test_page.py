@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -174,8 +175,6 @@ def test_a_service_that_is_stopped_is_told_and_the_page_goes_on(own: Page) -> No
     own.choose("who-file", own.service.place.pictures / "24-1.png")
     own.wait_for("status", "does not answer")
     with own.service.log.open("a") as log:
-        import subprocess
-
         again = subprocess.Popen(own.service.process.args, stdout=log, stderr=subprocess.STDOUT, text=True)
     try:
         own.wait(lambda: own.say("return fetch('/health').then((one) => one.ok, () => false)"))

@@ -8,8 +8,9 @@ import { createScene } from "./scene.js";
 const LIMIT = 20000;
 const REACH = 24; // pixels around the pointer in which an item is picked
 const STEP = 60; // pixels that an arrow key moves
-const FRAME = 25; // milliseconds that a frame may take; ellipses that do not fit into one are drawn in the next
-const LEAST = 4e5; // pixels of ellipses in a frame
+const FRAME = 14; // milliseconds that a frame may take; ellipses that do not fit into one are drawn in the next
+const LONGER = 4; // so many times as long as that, once nothing moves
+const LEAST = 1e5; // pixels of ellipses in a frame
 const MOST = 1e9;
 const LAYERS = 200; // ellipses over each other, on average; of more, a fair sample is drawn, and all dots
 const HOVER = 80; // milliseconds that the pointer stays before an item is shown
@@ -34,6 +35,7 @@ export function createMap() {
   let kept = false; // a click keeps an item until the next click
   let chosen = ALL;
   let waiting = 0; // the frame that was asked for
+  let time = FRAME; // that this frame may take
   let drawing = false; // the graphics card has not finished the last frame
   let last = 0; // ellipses of this picture
   let drawn = 0; // those that are drawn already
@@ -98,7 +100,8 @@ export function createMap() {
     if (!scene || !canvas.clientWidth) return;
     const ratio = fitSize();
     if (drawn === 0) plan();
-    const { to } = scene.within(camera, chosen, drawn, budget / ratio ** 2);
+    time = drawn === 0 ? FRAME : LONGER * FRAME;
+    const { to } = scene.within(camera, chosen, drawn, ((time / FRAME) * budget) / ratio ** 2);
     scene.draw(camera, ratio, chosen, strength, drawn, Math.min(to, last));
     drawn = Math.min(to, last);
     drawing = true;
@@ -117,8 +120,8 @@ export function createMap() {
 
   function finish(taken) {
     drawing = false;
-    if (taken > FRAME) budget = Math.max(LEAST, budget * Math.max(0.25, FRAME / taken));
-    else if (taken < FRAME / 2 && drawn < last) budget = Math.min(MOST, 2 * budget);
+    if (taken > time) budget = Math.max(LEAST, budget * Math.max(0.25, time / taken));
+    else if (taken < time / 2 && drawn < last) budget = Math.min(MOST, 2 * budget);
     if (drawn < last) next();
     window.hedgedMap.whole = drawn === last;
   }
