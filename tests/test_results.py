@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hedged.bench.decisions_page import RUNS
+from hedged.bench.uncertainty.page import PAGE, page_of, read_results
 from hedged.paper.page import is_met
 from hedged.training import load_config, shipped_config
 
@@ -257,3 +258,23 @@ def test_the_guide_to_the_service_shows_what_a_load_measured() -> None:
     identify = next(load for load in found["loads"] if load["load"] == "identify images")
     assert identify["share_of_library"] >= 0.6
     assert identify["memory_last_mb"] <= 1.05 * identify["memory_after_first_minute_mb"]
+
+
+def test_the_page_of_the_fair_fight_is_that_of_its_numbers() -> None:
+    folder = ROOT / "results" / "uncertainty"
+    found = read_results(folder)
+    assert found
+    for results in found.values():
+        assert {result["seed"] for result in results} == {0, 1, 2}
+    assert (folder / PAGE).read_text(encoding="utf-8") == page_of(found)
+
+
+@pytest.mark.parametrize("dim", [2, 16, 32])
+def test_the_page_of_novelty_shows_what_was_measured_on_clothes(dim: int) -> None:
+    page = (ROOT / "results" / "novelty" / "README.md").read_text(encoding="utf-8").splitlines()
+    cells = [cell for cell in committed("novelty/clothes.json") if cell["dim"] == dim]
+    assert {cell["seeds"] for cell in cells} == {3}
+    for number in ("1-NN", "novelty", "eta"):
+        measured = [cell["measured"] for cell in cells if cell["number"] == number]
+        (line,) = (line for line in page if line.startswith(f"| {dim} | {number.replace('eta', 'η')} |"))
+        assert line.split("|")[3 : 3 + len(measured)] == [f" {value:.3f} " for value in measured]

@@ -30,6 +30,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 
 from hedged.data import Batch, NDigit
 from hedged.data.ndigit.idx import parse_idx
@@ -311,11 +312,15 @@ def told_of_texts(x: Floats, y: Floats, new: Floats, new_y: Floats, out: Floats)
         fused = evidence.fuse(head(torch.from_numpy(x)), torch.from_numpy(owner))
         logits, of_out = (evidence.matrix(head(torch.from_numpy(v)), fused) for v in (new, out))
     unit = [v / np.linalg.norm(v, axis=1, keepdims=True) for v in (x, new, out)]
+    classifier = LogisticRegression(C=10, max_iter=50).fit(unit[0], owner)  # chosen on validation queries
+    of_class, of_class_out = (classifier.decision_function(v) for v in unit[1:])
     return {
         ("novelty", "out of scope"): auroc(*(novelty(torch.from_numpy(v)).numpy() for v in (new, out))),
         ("nobody", "out of scope"): auroc(-logits.amax(1).numpy(), -of_out.amax(1).numpy()),
         ("highest cosine", "out of scope"): auroc(-(unit[1] @ unit[0].T).max(1), -(unit[2] @ unit[0].T).max(1)),
         ("PLDA", "accuracy in scope"): float((intents[logits.argmax(1).numpy()] == new_y).mean()),
+        ("logistic regression", "out of scope"): auroc(-of_class.max(1), -of_class_out.max(1)),
+        ("logistic regression", "accuracy in scope"): float((intents[of_class.argmax(1)] == new_y).mean()),
     }
 
 

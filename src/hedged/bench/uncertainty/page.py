@@ -14,7 +14,9 @@ from hedged.bench.uncertainty.measures import FALSE_ALARMS, FALSE_MATCHES, MEASU
 from hedged.plots.style import FULL, HEDGED, SMALL, VERMILION, labels, panels, title
 
 PAGE, FIGURE = "README.md", "uncertainty.png"
+ACROSS = 3  # panels of a row
 OURS, PAPER = "evidence", "the paper's η"
+Results = list[dict[str, Any]]
 Cell = tuple[float, float]  # a mean and its standard error
 TITLES = {
     "ndigit": "2-digit MNIST, occluded",
@@ -45,17 +47,36 @@ def write_page(folder: Path) -> list[Path]:
     Args:
         folder: of `fight`.
     """
-    found = {path.stem: read_json(path) for path in sorted(folder.glob("*.json"))}
-    parts = [INTRODUCTION]
-    for name, results in found.items():
-        parts += [f"\n## {TITLES.get(name, name)}\n", table(results), behind(results)]
-    write_text(folder / PAGE, "\n".join(parts) + "\n")
+    found = read_results(folder)
+    write_text(folder / PAGE, page_of(found))
     figure = _figure(found)
     write_atomically(folder / FIGURE, lambda path: figure.savefig(path, format="png", dpi=160))
     return [folder / PAGE, folder / FIGURE]
 
 
-def table(results: list[dict[str, Any]]) -> str:
+def read_results(folder: Path) -> dict[str, Results]:
+    """The results of each set, in the order of `TITLES`.
+
+    Args:
+        folder: of `fight`.
+    """
+    names = sorted((path.stem for path in folder.glob("*.json")), key=lambda name: ([*TITLES, name].index(name), name))
+    return {name: read_json(folder / f"{name}.json") for name in names}
+
+
+def page_of(found: dict[str, Results]) -> str:
+    """The text of the page.
+
+    Args:
+        found: the results of each set.
+    """
+    parts = [INTRODUCTION]
+    for name, results in found.items():
+        parts += [f"\n## {TITLES.get(name, name)}\n", table(results), behind(results)]
+    return "\n".join(parts) + "\n"
+
+
+def table(results: Results) -> str:
     """Means and standard errors over the seeds, the best in bold.
 
     Args:
@@ -71,7 +92,7 @@ def table(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def behind(results: list[dict[str, Any]]) -> str:
+def behind(results: Results) -> str:
     """Where ours is neither first nor within two standard errors of the first, in words.
 
     Args:
@@ -90,7 +111,7 @@ def behind(results: list[dict[str, Any]]) -> str:
     return f"\n`{OURS}` is behind in {', '.join(found)}."
 
 
-def _cells(results: list[dict[str, Any]]) -> dict[tuple[str, str], Cell]:
+def _cells(results: Results) -> dict[tuple[str, str], Cell]:
     """Mean and standard error of each way and measure, in the order of the table."""
     ways = [way.name for way in WAYS if any(result["way"] == way.name for result in results)]
     shown = [key for key in MEASURES if any(key in result for result in results)]
@@ -126,16 +147,21 @@ def _cell(cell: Cell, best: Cell) -> str:
     return f"**{text}**" if _is_level(cell, best) else text
 
 
-def _figure(found: dict[str, list[dict[str, Any]]]) -> Any:
-    figure, axes = panels(1, max(len(found), 1), width=FULL)
-    for axis, (name, results) in zip(np.ravel(axes), found.items(), strict=False):
+def _figure(found: dict[str, Results]) -> Any:
+    rows = max(-(-len(found) // ACROSS), 1)
+    figure, axes = panels(rows, ACROSS, height=FULL / ACROSS * rows)
+    for axis in axes.flat[len(found) :]:
+        axis.set_visible(False)
+    for axis, (name, results) in zip(axes.flat, found.items(), strict=False):
         for way in (way.name for way in WAYS):
             curves = [result["curve"] for result in results if result["way"] == way]
             if not curves:
                 continue
             colour = {OURS: HEDGED, PAPER: VERMILION}.get(way, "0.75")
-            axis.plot(SHARES, np.mean(curves, axis=0), color=colour, label=way if way in (OURS, PAPER) else None)
-        title(axis, TITLES.get(name, name))
+            on_top, label = (3, way) if way in (OURS, PAPER) else (2, None)
+            axis.plot(SHARES, np.mean(curves, axis=0), color=colour, label=label, zorder=on_top)
+        title(axis, TITLES.get(name, name).split(";")[0])
         labels(axis, "share discarded", "missed matches")
-        axis.legend(fontsize=SMALL)
+        axis.set_ylim(0, None)
+    axes.flat[0].legend(fontsize=SMALL, loc="lower left")
     return figure
