@@ -13,6 +13,7 @@ EXAMPLES = examples(
     "hedged train demo --out runs/first",
     "hedged train my.toml --out runs/wide --set model.dim=3 --set train.steps=20000",
     "hedged train runs/wide/config.toml --out runs/wide --resume",
+    "torchrun --nproc-per-node 2 --max-restarts 3 --no-python hedged train demo --out runs/two",
 )
 
 
@@ -34,11 +35,14 @@ def train(
 
     Writes config.toml (every setting), log.jsonl, a checkpoint every few hundred steps and finally the model to RUN.
     Ctrl-C saves a checkpoint before it stops; `--resume` continues from there. An existing run is never overwritten.
+    Started by torchrun, several processes train one model.
     """
     from hedged.training import load_config
     from hedged.training import train as train_run
 
     embedder = train_run(load_config(_find(config), overrides or ()), None, out, resume)
+    if not embedder.notes:  # another process says it
+        return
     print(f"trained {embedder.notes['steps']:,} steps on {embedder.notes['data']}; the model is in {out}")
     print(f"next: hedged evaluate {out}")
 

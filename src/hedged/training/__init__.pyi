@@ -8,6 +8,7 @@ from .config import shipped_config as shipped_config
 from .config import shipped_configs as shipped_configs
 from .loop import train as train
 from .novelty import fit_novelty as fit_novelty
+from .processes import gather as gather
 from .run import Run as Run
 
 __all__: list[str]

@@ -7,14 +7,14 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 
 import torch
 from torch import Tensor, nn
 
-from hedged._progress import Update, progress
+from hedged._progress import progress
 from hedged.data import Dataset
 from hedged.distributions import Distribution
 from hedged.errors import RunError, TrainingError, ValueRangeError
@@ -25,6 +25,7 @@ from hedged.training.checkpoint import Checkpoint, optimiser_tensors, restore_op
 from hedged.training.config import Config, TrainConfig
 from hedged.training.journal import Journal, describe
 from hedged.training.novelty import fit_novelty
+from hedged.training.processes import ALONE, Processes
 from hedged.training.run import Run
 from hedged.training.warm_start import as_if_half_match, by_evidence
 
@@ -49,24 +50,56 @@ def train(
         resume: Go on from the last checkpoint, to the same weights as if the run had never stopped.
         backbone: The network that model.backbone = "module" stands for; those of its parameters that require a
             gradient are trained.
+
+    Where `torch.distributed` is set up, or torchrun started this process, all processes train one model
+    (`hedged.training.processes`). They share the folder, and the first of them alone writes to it.
     """
-    opened = Run(run)
-    with opened.training(config, resume) as checkpoint:
+    with Processes.joined() as processes:
+        processes.check(config.train.batch_size)
+        return _train(config, data, Run(run), resume, backbone, processes)
+
+
+def _train(
+    config: Config, data: Dataset | None, run: Run, resume: bool, backbone: nn.Module | None, processes: Processes
+) -> Embedder:
+    with _made_ready(run, config, resume, processes) as checkpoint:
         if data is None:
-            data = _opened(config)
-        trainer = Trainer(config, build_parts(config, data, backbone))
+            with processes.first_before_others():
+                data = _opened(config)
+        trainer = Trainer(config, build_parts(config, data, backbone), processes)
         if checkpoint:
             try:
                 trainer.restore(checkpoint)
             except (RuntimeError, KeyError, IndexError) as error:
-                raise RunError(f"the checkpoint in {run} is of another model: start again in a new folder") from error
-        opened.keep_config(config)
-        trainer.run(opened)
+                what = f"the checkpoint in {run.folder} is of another model"
+                raise RunError(f"{what}: start again in a new folder") from error
+        if processes.is_first:
+            run.keep_config(config)
+        trainer.run(run)
         embedder = trainer.finished()
+        if not processes.is_first:
+            return embedder
         embedder.novelty_model = fit_novelty(embedder, config.seen(data), config.train.seed)
         embedder.notes = {"steps": trainer.step, "digest": config.digest(), "data": data.source}
-        embedder.save(run)
+        embedder.save(run.folder)
     return embedder
+
+
+@contextmanager
+def _made_ready(run: Run, config: Config, resume: bool, processes: Processes) -> Iterator[Checkpoint | None]:
+    """The folder, which is the first process's alone; the others read the checkpoint, if there is one to resume from.
+
+    Processes that were started anew after one of them was lost resume by themselves.
+    """
+    if processes.is_restarted and run.state != "new":
+        resume = True
+    with ExitStack() as opened:
+        with processes.first_before_others():
+            if processes.is_first:
+                checkpoint = opened.enter_context(run.training(config, resume))
+            else:
+                checkpoint = run.checkpoint(config) if resume else None
+        yield checkpoint
 
 
 def _opened(config: Config) -> Dataset:
@@ -91,10 +124,11 @@ class Trainer:
     Args:
         config: All settings.
         parts: What they name, untrained: `build_parts(config, data)`.
+        processes: That train it together.
     """
 
-    def __init__(self, config: Config, parts: Parts) -> None:
-        self.config = config
+    def __init__(self, config: Config, parts: Parts, processes: Processes = ALONE) -> None:
+        self.config, self.processes = config, processes
         self.step = 0
         self.schedule = PositiveWeight(config.loss.first_positive_weight, config.loss.positive_weight)
         self._begin(parts)
@@ -102,7 +136,9 @@ class Trainer:
     def _begin(self, parts: Parts) -> None:
         """Begin a stage: training has one, or, by evidence, two."""
         self.parts, self.begun = parts, self.step
-        self.optimiser = _optimiser(nn.ModuleList([parts.embedder, parts.loss]), self.config.train)
+        self.trained = nn.ModuleList([parts.embedder, parts.loss])
+        self.processes.begin_alike(self.trained)
+        self.optimiser = _optimiser(self.trained, self.config.train)
 
     def run(self, run: Run) -> None:
         """Go on to the last step; on Ctrl-C, finish the step, save it and stop.
@@ -111,13 +147,14 @@ class Trainer:
             run: Where the log and the checkpoints go.
         """
         total, every = self.config.train.steps, self.config.train.checkpoint_every
-        journal = Journal(run.log_file, self.step)
-        with progress("training", total, self.step) as update, _interrupts() as interrupted, _no_subnormals():
+        tell = self._telling(run) if self.processes.is_first else nullcontext(_say_nothing)
+        with tell as told, _interrupts() as interrupted, _no_subnormals():
             while self.step < total:
-                self._advance(journal, update)
-                if interrupted() or self.step % every == 0 or self.step == total:
+                told(*self.take_step())
+                stops = self.processes.any(interrupted())
+                if self.processes.is_first and (stops or self.step % every == 0 or self.step == total):
                     save_checkpoint(run.checkpoint_file, self._checkpoint())
-                if interrupted() and self.step < total:
+                if stops and self.step < total:
                     raise TrainingError(
                         f"interrupted after step {self.step} of {total}, which is saved: go on with "
                         f"`{run.resume_command}`"
@@ -129,15 +166,21 @@ class Trainer:
             as_if_half_match(self.parts)
         return self.parts.embedder.eval()
 
-    def _advance(self, journal: Journal, update: Update) -> None:
-        loss, z = self.take_step()
-        last = self.step == self.config.train.steps
-        if self.step % self.config.train.log_every == 0 or last:
-            record = describe(self.step, loss, z, self.parts.embedder.match_model)
-            journal.write(record)
-            update(self.step, record.get("warning") or f"loss {record['total']:.4f}")
-        else:
-            update(self.step)
+    @contextmanager
+    def _telling(self, run: Run) -> Iterator[Callable[[LossParts, Distribution], None]]:
+        """A function that tells of each step, by the log and the progress."""
+        train, journal = self.config.train, Journal(run.log_file, self.step)
+        with progress("training", train.steps, self.step) as update:
+
+            def tell(loss: LossParts, z: Distribution) -> None:
+                if self.step % train.log_every and self.step < train.steps:
+                    update(self.step)
+                    return
+                record = describe(self.step, loss, z, self.parts.embedder.match_model)
+                journal.write(record)
+                update(self.step, record.get("warning") or f"loss {record['total']:.4f}")
+
+            yield tell
 
     def take_step(self) -> tuple[LossParts, Distribution]:
         """One step of Adam on one batch: the loss and the embeddings of the batch, both from before the step."""
@@ -151,7 +194,7 @@ class Trainer:
         batch = batches.batch(self.step)
         generator.manual_seed(_mix(self.config.train.seed, self.step))
         try:
-            z = embedder(channels_last(batch.images))
+            z = self.processes.together(embedder(channels_last(self.processes.share(batch.images))))
             loss = loss_of.parts(z, batch.labels)
         except ValueRangeError as error:
             raise self._diverged(str(error)) from error
@@ -159,7 +202,9 @@ class Trainer:
             raise self._diverged(f"the loss is {loss.total.item()}")
         self.optimiser.zero_grad(set_to_none=True)
         loss.total.backward()  # type: ignore[no-untyped-call]
+        self.processes.average_gradients(self.trained.parameters())
         self.optimiser.step()
+        self.processes.average_buffers(embedder)
         if not math.isfinite(sum(p.detach().sum().item() for p in embedder.parameters())):
             raise self._diverged("the weights are no longer finite")
         self.step += 1
@@ -215,6 +260,10 @@ class Trainer:
             for name, parameter in self._of_the_loss_alone():
                 parameter.copy_(saved[name])
         restore_optimiser(self.optimiser, group("optimiser"))
+
+
+def _say_nothing(loss: LossParts, z: Distribution) -> None:
+    """What all but the first process tell."""
 
 
 def _optimiser(trained: nn.Module, settings: TrainConfig) -> torch.optim.Optimizer:
