@@ -11,6 +11,7 @@ from hedged.match import Evidence
 from hedged.models.evidence.asides import beside
 from hedged.models.evidence.front import NEIGHBOURS, Front, nearness
 from hedged.retrofit.calibrate import Line
+from hedged.retrofit.decline import decline
 from hedged.retrofit.doubt import fit_doubt
 from hedged.retrofit.select import Pairs
 
@@ -38,6 +39,18 @@ def test_the_doubt_is_a_logistic_regression_of_what_is_decided_rightly() -> None
     np.testing.assert_allclose([line.temper, *clarity[:2]], oracle.coef_[0], rtol=0.03, atol=0.005)
     np.testing.assert_allclose(line.log_odds, oracle.intercept_[0], atol=0.05)
     assert clarity[2] == 0.0  # a sign that never varies says nothing
+
+
+def test_few_vectors_of_many_features_leave_no_axis_on_which_they_do_not_vary() -> None:
+    """On such an axis a new vector would be told as if it were worse, or better, without bounds."""
+    rng = np.random.default_rng(0)
+    x, new = (rng.normal(size=(40, 100)).astype(np.float32) for _ in range(2))
+    worse = x + 0.3
+    front = Front.fitted(np.concatenate([x, worse]), 400, unit=True)
+    assert front.axes < 79
+    (u, _), (poor, _), (of_new, _) = (front(torch.from_numpy(one)) for one in (x, worse, new))
+    e = decline(u.numpy(), poor.numpy())
+    assert np.abs(of_new.numpy() @ e).max() < 10 * np.abs(np.concatenate([u, poor]) @ e).max()
 
 
 def test_nearness_is_the_mean_cosine_of_the_five_nearest() -> None:

@@ -21,6 +21,7 @@ NEIGHBOURS = 5  # that say how near a vector is to others
 AT_ONCE = 4096  # vectors compared with those known at a time
 NEVER_NEAR = -2.0  # nearer than this, beside the usual, is every vector
 LEAST_SCALE = 1e-6  # of a feature, relative to the largest: one that hardly varies is left as it is
+LEAST_VARIANCE = 1e-10  # along an axis, relative to the first: on one with less, new vectors lie beyond all bounds
 
 
 @final
@@ -68,18 +69,18 @@ class Front(nn.Module):
 
         Args:
             x: (n, F) vectors.
-            axes: the principal axes to keep, at most as many as vectors and features.
+            axes: the principal axes to keep, at most as many as these vectors vary along.
             unit: whether vectors are brought to one length.
         """
         x = np.asarray(x, np.float64)
         mean, scale = x.mean(0), x.std(0)
         scale = np.where(scale > LEAST_SCALE * max(scale.max(), 1e-300), scale, 1.0)
-        axes = min(axes, len(x), x.shape[1])
-        front = cls(x.shape[1], axes, unit)
-        front.mean, front.scale = torch.tensor(mean).float(), torch.tensor(scale).float()
         alike = _alike((x - mean) / scale, unit)[0]
         centre = alike.mean(0)
-        _, basis = np.linalg.eigh(np.cov(alike, rowvar=False, bias=True).reshape(x.shape[1], x.shape[1]))
+        variances, basis = np.linalg.eigh(np.cov(alike, rowvar=False, bias=True).reshape(x.shape[1], x.shape[1]))
+        axes = min(axes, max(int((variances > LEAST_VARIANCE * variances[-1]).sum()), 1))
+        front = cls(x.shape[1], axes, unit)
+        front.mean, front.scale = torch.tensor(mean).float(), torch.tensor(scale).float()
         front.centre, front.basis = torch.tensor(centre).float(), torch.tensor(basis[:, ::-1][:, :axes].copy()).float()
         return front
 
