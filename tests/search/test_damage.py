@@ -295,6 +295,13 @@ def test_repair_copies_all_of_a_whole_store(tmp_path: Path, kind: str) -> None:
         assert content(again) == before
 
 
+def test_keys_that_are_no_text_are_damage(path: Path) -> None:
+    change(path, "UPDATE tag SET name = x'00' WHERE item = 3 AND name = 'parity'")
+    with SqliteStore(path) as store, pytest.raises(StoreError, match="a key that filters look up is no text"):
+        store.metadata_keys()
+    assert "its metadata and what filters look up differ" in damage_of(path)
+
+
 @pytest.mark.parametrize("end", [RuntimeError, None])
 def test_a_repair_that_is_cut_short_leaves_no_store_that_looks_whole(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: type[Exception] | None

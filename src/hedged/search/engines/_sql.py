@@ -142,7 +142,10 @@ class SqlStore(Store):
 
     def metadata_keys(self) -> list[str]:
         with self.reading():
-            return sorted(name for (name,) in self._all("SELECT DISTINCT name FROM tag"))
+            names = [name for (name,) in self._all("SELECT DISTINCT name FROM tag")]
+        if not all(isinstance(name, str) for name in names):
+            raise self._damaged(["a key that filters look up is no text"])
+        return sorted(names)
 
     def _has_key(self, key: str) -> bool:
         return bool(self._all("SELECT 1 FROM tag WHERE name = ? LIMIT 1", key))
