@@ -38,6 +38,18 @@ CLIENTS, ITEMS, OF_ONE, FEATURES = 32, 100_000, 10, 512
 MEMORY_SECONDS = 1.0  # between looks at the memory of the service
 
 
+class Loop(NamedTuple):
+    """The library in a loop.
+
+    Args:
+        per_second: How many.
+        cpu: Seconds of processor time of each.
+    """
+
+    per_second: float
+    cpu: float
+
+
 class Load(NamedTuple):
     """What was asked, and what came back.
 
@@ -47,6 +59,8 @@ class Load(NamedTuple):
         times: Of each request, in seconds.
         failed: Requests that were not answered as they should be.
         memory: Megabytes of the service, each second.
+        cpu: Seconds of processor time of the service.
+        clients: Those of the clients.
     """
 
     name: str
@@ -54,12 +68,14 @@ class Load(NamedTuple):
     times: list[float]
     failed: int
     memory: list[int]
+    cpu: float
+    clients: float
 
-    def content(self, library: float, minute: int) -> dict[str, Any]:
+    def content(self, library: Loop, minute: int) -> dict[str, Any]:
         """As it is written.
 
         Args:
-            library: The same a second by the library in a loop.
+            library: The same by the library.
             minute: Looks at the memory that are the first minute.
         """
         rate = len(self.times) / self.seconds
@@ -71,8 +87,11 @@ class Load(NamedTuple):
             "failed": self.failed,
             "seconds": round(self.seconds, 1),
             "per_second": round(rate, 1),
-            "library_per_second": round(library, 1),
-            "share_of_library": round(rate / library, 3),
+            "library_per_second": round(library.per_second, 1),
+            "share_of_library": round(rate / library.per_second, 3),
+            "cpu_ms": round(1000 * self.cpu / len(self.times), 2),
+            "clients_cpu_ms": round(1000 * self.clients / len(self.times), 2),
+            "library_cpu_ms": round(1000 * library.cpu, 2),
             "p50_ms": round(p50, 2),
             "p99_ms": round(p99, 2),
             "p99_over_p50": round(p99 / p50, 2),
@@ -117,7 +136,8 @@ def measured(kind: str, run: Path, store: Path, probes: list[Any], seconds: floa
             before = in_a_loop(by_library[name], seconds / 12)
             asked = seconds * (2 if name == "identify" else 1)  # what comes after the first minute is looked at
             load = run_load(f"{name} {kind}", address, key, pid, name, probes, asked)
-            library = (before + in_a_loop(by_library[name], seconds / 12)) / 2
+            after = in_a_loop(by_library[name], seconds / 12)
+            library = Loop((before.per_second + after.per_second) / 2, (before.cpu + after.cpu) / 2)
             content = load.content(library, int(min(asked / 2, seconds) / MEMORY_SECONDS))
             print(content, flush=True)
             yield content
@@ -143,7 +163,7 @@ def vectors(folder: Path) -> list[list[float]]:
     y = np.repeat(np.arange(60), 4)
     x = centres[y] + 4 * random.normal(size=(len(y), FEATURES))
     if not folder.exists():
-        Retrofit(seed=0).fit(x.astype(np.float32), y).save(folder)
+        Retrofit(dim=32, seed=0).fit(x.astype(np.float32), y).save(folder)
     others = centres[200:].repeat(2, axis=0) + 4 * random.normal(size=(200, FEATURES))
     return [[round(float(number), 4) for number in row] for row in others]
 
@@ -192,14 +212,14 @@ def matched(run: Path, probes: list[Any]) -> Callable[[int], None]:
     return ask
 
 
-def in_a_loop(ask: Callable[[int], None], seconds: float) -> float:
-    """How many a second."""
+def in_a_loop(ask: Callable[[int], None], seconds: float) -> Loop:
+    """How many a second, and what each takes."""
     ask(0)
-    begun = time.perf_counter()
+    begun, cpu = time.perf_counter(), time.process_time()
     for turn in itertools.count():
         ask(turn)
         if (took := time.perf_counter() - begun) > seconds:
-            return (turn + 1) / took
+            return Loop((turn + 1) / took, (time.process_time() - cpu) / (turn + 1))
     raise AssertionError("unreachable")
 
 
@@ -241,7 +261,7 @@ def run_load(name: str, address: str, key: str, pid: int, call: str, probes: lis
                     failed[number] += 1
                 times[number].append(time.perf_counter() - begun)
 
-    begun, memory = time.perf_counter(), [memory_of(pid)]
+    begun, memory, cpu, own = time.perf_counter(), [memory_of(pid)], cpu_of(pid), time.process_time()
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(CLIENTS)]
     for thread in threads:
         thread.start()
@@ -250,7 +270,14 @@ def run_load(name: str, address: str, key: str, pid: int, call: str, probes: lis
         memory.append(memory_of(pid))
     for thread in threads:
         thread.join()
-    return Load(name, time.perf_counter() - begun, [one for each in times for one in each], sum(failed), memory)
+    took, all_times = time.perf_counter() - begun, [one for each in times for one in each]
+    return Load(name, took, all_times, sum(failed), memory, cpu_of(pid) - cpu, time.process_time() - own)
+
+
+def cpu_of(pid: int) -> float:
+    """Seconds of processor time that a process has taken."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory_of(pid: int) -> int:

@@ -29,7 +29,7 @@ Input: TypeAlias = Image | Vector
 """What a model takes: an image or a vector."""
 Kind: TypeAlias = Literal["mislabelled", "duplicates", "divided", "poor"]
 """The kinds of findings of an audit."""
-IDLE = 3.0  # seconds after which a connection is not used again
+_IDLE = 3.0  # seconds after which a connection is not used again
 
 
 class ServiceError(HedgedError):
@@ -325,7 +325,7 @@ class Client:
         return self._send(method, path, query, body, "application/json" if content is not None else "")
 
     def _send(self, method: str, path: str, query: Sequence[tuple[str, str]], body: bytes, kind: str) -> Any:
-        if time.monotonic() - self._used > IDLE:
+        if time.monotonic() - self._used > _IDLE:
             self._connection.close()  # before the service does
         target = f"{self._prefix}{path}" + (f"?{urlencode(query)}" if query else "")
         headers = self._headers | ({"Content-Type": kind} if kind else {})

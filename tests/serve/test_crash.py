@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from serve.running import Place, Running, children, kill, running, vectors_of, wait_until_it_answers
+from serve.running import Place, Running, children, kill, requests_logged, running, vectors_of, wait_until_it_answers
 
 from hedged import Embedder
 from hedged.client import ServiceError
@@ -22,6 +22,7 @@ from hedged.search import open_store
 
 KILLS = int(os.environ.get("HEDGED_KILLS", "2"))
 CLIENTS = 4
+LIMIT = 300.0  # seconds that a busy machine may take for anything
 OF_ONE_REQUEST = 3
 
 
@@ -52,7 +53,7 @@ class Enrolling:
         """Wait until so many more requests were answered."""
         until, begun = len(self.kept) + more * OF_ONE_REQUEST, time.monotonic()
         while len(self.kept) < until:
-            assert time.monotonic() - begun < 90, self.service.log.read_text()
+            assert time.monotonic() - begun < LIMIT, self.service.log.read_text()
             time.sleep(0.01)
 
     def end(self) -> None:
@@ -100,7 +101,7 @@ def test_a_killed_worker_loses_nothing_and_is_started_again(place: Place, tmp_pa
                 enrolling.go_on(5)  # the others go on
                 begun = time.monotonic()
                 while len(children(service.process)) < 2 or victim in children(service.process):
-                    assert time.monotonic() - begun < 60
+                    assert time.monotonic() - begun < LIMIT
                     time.sleep(0.1)
         finally:
             enrolling.end()
@@ -127,7 +128,7 @@ def test_a_killed_service_loses_nothing_and_starts_again(place: Place, tmp_path:
                 enrolling.end()
             begun = time.monotonic()
             while any(Path(f"/proc/{pid}/cmdline").exists() and is_running(pid) for pid in left):
-                assert time.monotonic() - begun < 60, "a worker outlives the service"
+                assert time.monotonic() - begun < LIMIT, "a worker outlives the service"
                 time.sleep(0.1)
         enrolling.check(place)
 
@@ -143,23 +144,30 @@ def test_a_stop_answers_what_runs(place: Place, tmp_path: Path) -> None:
     with running(place, tmp_path / "here", "--workers", "2") as service:
         enrolling = Enrolling(service, "stop")
         enrolling.go_on(10)
-        answers: list[int] = []
+        answers, refused = list[int](), list[int]()
         x = vectors_of(np.arange(100).repeat(2), np.random.default_rng(2))
 
         def ask() -> None:
-            with service.client() as client:
-                answers.append(len(client.search(x, 20)))
+            try:
+                with service.client() as client:
+                    while True:
+                        answers.append(len(client.search(x, 20)))
+            except ServiceError as error:
+                refused.append(error.status)
 
         threads = [threading.Thread(target=ask) for _ in range(8)]
         for thread in threads:
             thread.start()
-        time.sleep(0.3)  # they are asked
+        while len(answers) < 8:
+            time.sleep(0.01)
         service.process.send_signal(signal.SIGTERM)
         for thread in threads:
             thread.join()
         enrolling.end()
-        assert answers == [200] * 8
-        assert service.process.wait(30) == 0
+        assert service.process.wait(LIMIT) == 0
+        assert set(answers) == {200}
+        assert refused == [0] * 8  # no connection: of what was begun, all is answered
+        assert {one["status"] for one in requests_logged(service)} == {200, 201}
     enrolling.check(place)
 
 
@@ -176,7 +184,7 @@ def test_keys_and_model_are_read_again_without_a_pause(vectors: Place, tmp_path:
         service.process.send_signal(signal.SIGHUP)
         begun = time.monotonic()
         while set(before) & set(children(service.process)) or len(children(service.process)) > 2:
-            assert time.monotonic() - begun < 120
+            assert time.monotonic() - begun < LIMIT
             with service.client() as client:
                 assert client.model()["role"] == "write"
             time.sleep(0.2)
