@@ -269,7 +269,22 @@ def told_of_numbers(embedder: Embedder) -> dict[tuple[str, str], float]:
             nobody = -embedder.match_model.matrix(z, fused).amax(1).double().numpy()  # P(nobody) falls with it
             told[kind] = {"eta": embedder.uncertainty(z).numpy(), "novelty": np.asarray(novelty), "nobody": nobody}
     own = told.pop("seen numbers")
-    return {(number, kind): auroc(own[number], by[number]) for kind, by in told.items() for number in own}
+    found = {(number, kind): auroc(own[number], by[number]) for kind, by in told.items() for number in own}
+    for kind, by in told.items():
+        ranks = {number: placements(own[number], by[number]) for number in own}
+        for number, other in (("eta", "novelty"), ("eta", "nobody"), ("novelty", "nobody")):
+            apart = [a - b for a, b in zip(ranks[number], ranks[other], strict=True)]
+            found[f"error of {number} - {other}", kind] = sum(v.var() / len(v) for v in apart) ** 0.5
+    return found
+
+
+def placements(known: Floats, novel: Floats) -> tuple[Floats, Floats]:
+    """Of each known input the share of novel ones above it, of each novel one the share of known ones below it.
+
+    The mean of either is the AUROC; its standard error, and that of a difference, is that of both (DeLong, 1988).
+    """
+    above = 1 - np.searchsorted(np.sort(novel), known, side="right") / len(novel)
+    return above, np.searchsorted(np.sort(known), novel, side="left") / len(known)
 
 
 def texts(args: argparse.Namespace) -> Cells:
