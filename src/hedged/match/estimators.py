@@ -26,6 +26,7 @@ from hedged.match._closed_form.elementwise import closed_form_logit
 from hedged.match._closed_form.expansion import closed_form_error, is_tabulated
 from hedged.match._closed_form.matrix import closed_form_matrix
 from hedged.match._closed_form.nearest import nearest_points, nearest_spreads
+from hedged.match._closed_form.spherical import have_one_variance, keeps_distances, spherical_matrix
 from hedged.match._closed_form.turned import turned_logit, turned_pair_costs
 from hedged.match._closed_form.turned_matrix import turned_matrix
 from hedged.match._numbers import cross_entropy, distance, probability
@@ -164,6 +165,8 @@ class ClosedForm(Estimator):
             return turned_matrix(z1, z2, curve)
         if _are_points(z1, z2) or not _has_loops(z1, z2):
             return super().probability_matrix(z1, z2, curve)
+        if have_one_variance(z1, z2) and keeps_distances(z1, z2, curve):
+            return spherical_matrix(z1, z2, curve)
         return closed_form_matrix(z1, z2, curve)
 
     def nearest(self, z: Distribution, gallery: Distribution, curve: MatchCurve, k: int, exclude_self: bool) -> Matches:

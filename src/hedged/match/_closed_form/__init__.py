@@ -7,6 +7,7 @@ r"""How a match curve is integrated in closed form: σ(b − u) as a sum of Gaus
 | `elementwise.py` | pairs that broadcast, with gradients: `match_probability` |
 | `turned.py` | the same where covariances are not diagonal |
 | `matrix.py`, `turned_matrix.py` | all pairs of two lists: `match_matrix`; where covariances are not diagonal |
+| `spherical.py` | the same where each item has one variance: a product of matrices in place of a loop over dimensions |
 | `nearest.py`, `leaves.py` | the best matches in a gallery: `best_matches` |
 | `candidates.py` | probes and the candidates that each has chosen: the second stage of a search |
 | `batch_loss.py` | all pairs of a batch, costs and gradients in one pass: `HedgedLoss` |

@@ -27,15 +27,15 @@ _LOWEST32, _LOWEST64 = (
     np.float32(-86.0),
     -660.0,
 )  # below it, a power counts as 0: subnormal numbers are ten times slower
-_LEAST32, _LEAST64 = np.float32(1e-30), 1e-295  # terms below count as 0, for the same reason
-_LARGEST = np.float32(1e36)
+LEAST32, _LEAST64 = np.float32(1e-30), 1e-295  # terms below count as 0, for the same reason
+LARGEST = np.float32(1e36)
 MOST = np.float32(1e12)  # m² and s beyond count as this: the terms are next to nothing
 _EXACT: Any = {"contract", "nsz"}  # what may be rearranged without moving a result by more than its own rounding
 _QUICK: Any = {"contract", "nsz", "arcp", "afn", "reassoc"}  # and by little more: divisions by way of estimates
 
 
 @inlined(_EXACT)
-def _exp2(x: Any) -> Any:
+def exp2(x: Any) -> Any:
     """2ˣ in single precision for x ≤ 0, to 2 units in the last place, beside what the rounding of x costs."""
     t = max(x, _LOWEST32)
     n = np.int32(t - _HALF)
@@ -77,7 +77,7 @@ def _exp64(x: Any) -> Any:
 def exp(x: Floats) -> None:
     """Take the exponential of numbers ≤ 0 in their place: exactly 0 where it is next to nothing."""
     for i in range(len(x)):
-        x[i] = _exp2(np.float32(x[i]) * np.float32(_LOG2E)) if x.itemsize == 4 else _exp64(np.float64(x[i]))
+        x[i] = exp2(np.float32(x[i]) * np.float32(_LOG2E)) if x.itemsize == 4 else _exp64(np.float64(x[i]))
 
 
 @inlined()
@@ -118,11 +118,11 @@ def _add_term32(
     square, other_square, spread, other_spread = squares[-2], squares[-1], spreads[-2], spreads[-1]
     for i in range(len(out)):
         stretch, other = _ONE + two * spread[i], _ONE + two * other_spread[i]
-        v = min(volume[i] * (stretch * other), _LARGEST)
+        v = min(volume[i] * (stretch * other), LARGEST)
         shrink = _ONE / np.sqrt(v)
         last = (square[i] * other + other_square[i] * stretch) * (volume[i] * shrink * shrink)
-        power = _exp2(k * (exponent[i] + last))
-        out[i] += w * shrink * (power if (power > _LEAST32 * v * shrink) & (v < _LARGEST) else np.float32(0))
+        power = exp2(k * (exponent[i] + last))
+        out[i] += w * shrink * (power if (power > LEAST32 * v * shrink) & (v < LARGEST) else np.float32(0))
 
 
 @compiled(_QUICK)
@@ -131,9 +131,9 @@ def _terms(c: Any, exponent: Floats, volume: Floats) -> None:
     if exponent.itemsize == 4:
         k = -np.float32(c) * np.float32(_LOG2E)
         for i in range(len(exponent)):
-            v = min(volume[i], _LARGEST)
-            shrink, power = _ONE / np.sqrt(v), _exp2(k * exponent[i])
-            exponent[i] = shrink * (power if (power > _LEAST32 * v * shrink) & (v < _LARGEST) else np.float32(0))
+            v = min(volume[i], LARGEST)
+            shrink, power = _ONE / np.sqrt(v), exp2(k * exponent[i])
+            exponent[i] = shrink * (power if (power > LEAST32 * v * shrink) & (v < LARGEST) else np.float32(0))
     else:
         for i in range(len(exponent)):
             root, power64 = np.sqrt(volume[i]), _exp64(np.float64(-c * exponent[i]))
@@ -196,14 +196,14 @@ def _expand_term32(
     )
     for i in range(len(total)):
         stretch, other = _ONE + two * spread[i], _ONE + two * other_spread[i]
-        rest = min(volume[i], _LARGEST)
-        v = min(rest * (stretch * other), _LARGEST)
+        rest = min(volume[i], LARGEST)
+        v = min(rest * (stretch * other), LARGEST)
         shrink = _ONE / np.sqrt(v)
         both = rest * shrink * shrink
         one, another = other * both, stretch * both
         near, other_near = square[i] * one, other_square[i] * another
-        power = _exp2(k * (exponent[i] + near + other_near))
-        value = shrink * (power if (power > _LEAST32 * v * shrink) & (v < _LARGEST) else np.float32(0))
+        power = exp2(k * (exponent[i] + near + other_near))
+        value = shrink * (power if (power > LEAST32 * v * shrink) & (v < LARGEST) else np.float32(0))
         slope = w * c * value
         term[i] = value
         total[i] += w * value

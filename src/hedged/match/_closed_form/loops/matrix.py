@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,15 +9,15 @@ from numpy.typing import NDArray
 
 from hedged._compiled import compiled
 from hedged.match._closed_form.loops.bounds import floors, log_chernoff
-from hedged.match._closed_form.loops.gaussians import STRIP, exp, expected
+from hedged.match._closed_form.loops.gaussians import STRIP, exp
 from hedged.match._closed_form.loops.limits import MATRIX_FAR, PlainCurve
+from hedged.match._closed_form.loops.sums import extremes, near_sum, padded, volumes
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
 FAR_LOG_P = np.float32(MATRIX_FAR)  # log p below which Jensen's bound stands for p
 FAR_MARGIN = np.float32(1e-2)  # of log p, more than its rounding error
 NEGLIGIBLE_EXPONENT = np.float32(16)  # x where a term, exp(−x), is next to nothing
-NEGLIGIBLE_REST = 2.0**-22  # what the terms that are left out may add up to
 NEARLY_ALL = 7 / 8  # share of a strip: if more pairs need terms, it is quicker not to pick them out
 FEW, ALL = 0, 1  # which terms a pair needs: the first third, whose Gaussians are the widest, or all that count
 _ZERO, _ONE, _TWO = np.float32(0), np.float32(1), np.float32(2)
@@ -28,8 +27,8 @@ _QUICK: Any = {"contract", "nsz", "arcp", "reassoc"}
 class Strip(NamedTuple):
     """What is known of one Gaussian and each of a strip of others, before any term: buffers that are used again."""
 
-    squares: Floats  # (D, STRIP): m²
-    spreads: Floats  # (D, STRIP): s
+    squares: Floats  # (padded(D), STRIP): m²
+    spreads: Floats  # (padded(D), STRIP): s
     length: Floats  # (STRIP,): ‖m‖²
     along: Floats  # (STRIP,): Σ_d m_d² s_d
     trace: Floats  # (STRIP,): Σ_d s_d
@@ -91,8 +90,11 @@ class Pending(NamedTuple):
     """Pairs of a row whose terms are yet to be added, in two groups, FEW and ALL, of up to two strips each."""
 
     counts: Ints  # (2,): of pairs
-    squares: Floats  # (2, D, n)
-    spreads: Floats  # (2, D, n)
+    squares: Floats  # (2, padded(D), n)
+    spreads: Floats  # (2, padded(D), n)
+    length: Floats  # (2, n): ‖m‖²
+    along: Floats  # (2, n): Σ_d m_d² s_d
+    trace: Floats  # (2, n): Σ_d s_d
     floor: Floats  # (2, n)
     place: Ints  # (2, n): in the row
 
@@ -115,17 +117,25 @@ def _collect(n: int, strip: Strip, start: int, pending: Pending) -> None:
                 pending.squares[need, d, begun + i] = strip.squares[d, chosen[i]]
                 pending.spreads[need, d, begun + i] = strip.spreads[d, chosen[i]]
         for i in range(count):
+            pending.length[need, begun + i] = strip.length[chosen[i]]
+            pending.along[need, begun + i] = strip.along[chosen[i]]
+            pending.trace[need, begun + i] = strip.trace[chosen[i]]
             pending.floor[need, begun + i] = strip.floor[chosen[i]]
             pending.place[need, begun + i] = start + chosen[i]
         pending.counts[need] += count
 
 
 @compiled()
-def _add_pending(need: int, pending: Pending, terms: Floats, first: int, highest: Any, share: Any, out: Floats) -> None:
-    """Raise pending pairs from their floor to the sum of their first terms; each counts by its `share`."""
-    count, widths, weights = pending.counts[need], terms[0, :first], terms[1, :first]
+def _add_pending(
+    need: int, pending: Pending, terms: Floats, most: Floats, highest: Any, share: Any, out: Floats
+) -> None:
+    """Raise pending pairs from their floor to the sum of their terms; each counts by its `share`."""
+    count = pending.counts[need]
+    if not count:
+        return
     value = np.empty(count, terms.dtype)
-    expected(0, -(-count // STRIP), pending.squares[need], pending.spreads[need], widths, weights, value)
+    bounds = extremes(pending.length[need, :count], pending.along[need, :count], pending.trace[need, :count])
+    near_sum(pending.squares[need], pending.spreads[need], bounds, terms, most, value)
     for i in range(count):
         rise = min(value[i], highest) - pending.floor[need, i]
         out[pending.place[need, i]] += share * max(rise, _ZERO)
@@ -133,10 +143,11 @@ def _add_pending(need: int, pending: Pending, terms: Floats, first: int, highest
 
 
 @compiled()
-def _add_strip(strip: Strip, terms: Floats, first: int, highest: Any, share: Any, out: Floats) -> None:
+def _add_strip(strip: Strip, terms: Floats, most: Floats, highest: Any, share: Any, out: Floats) -> None:
     """The same for a whole strip of which nearly all pairs need terms."""
     value = strip.buffer[: len(out)]
-    expected(0, 1, strip.squares, strip.spreads, terms[0, :first], terms[1, :first], value)
+    bounds = extremes(strip.length[: len(out)], strip.along[: len(out)], strip.trace[: len(out)])
+    near_sum(strip.squares, strip.spreads, bounds, terms, most, value)
     for i in range(len(out)):
         rise = min(value[i], highest) - strip.floor[i]
         out[i] += share * (max(rise, _ZERO) if strip.needs[i] > 0 else _ZERO)
@@ -166,21 +177,6 @@ def _is_far(mean: Floats, variance: Floats, box: Floats, b: Any) -> bool:
         square += gap * gap if gap > 0 else gap * 0
         widest = max(widest, variance[d] + box[2, d])
     return bool(log_chernoff(square, square * widest, b) < FAR_LOG_P - FAR_MARGIN)
-
-
-@compiled()
-def terms_that_count(spread: Floats, terms: Floats) -> int:
-    """How many terms count if s is at least this, `(D,)`: what all the others add is less than rounding does."""
-    rest, many = 0.0, len(terms[0])
-    while many > 0:
-        volume = 1.0
-        for s in spread:
-            volume *= 1 + 2 * terms[0, many - 1] * s
-        rest += abs(terms[1, many - 1]) / math.sqrt(volume)
-        if rest > NEGLIGIBLE_REST:
-            break
-        many -= 1
-    return many
 
 
 @compiled()
@@ -218,9 +214,10 @@ def probabilities(
     few = terms.shape[1] // 3  # see FEW
     share = np.full(1, 1 / (mean.shape[1] * len(means)), dtype)[0]
     boxes, least, row_sums = _boxes(means, variances), _least(variances), np.empty(size, dtype)
+    wide = terms[:, :few]
     strip = Strip(
-        np.empty((dim, STRIP), dtype),
-        np.empty((dim, STRIP), dtype),
+        np.zeros((padded(dim), STRIP), dtype),
+        np.zeros((padded(dim), STRIP), dtype),
         np.empty(STRIP, dtype),
         np.empty(STRIP, dtype),
         np.empty(STRIP, dtype),
@@ -230,8 +227,11 @@ def probabilities(
     )
     pending = Pending(
         np.zeros(2, np.int64),
-        np.empty((2, dim, 2 * STRIP), dtype),
-        np.empty((2, dim, 2 * STRIP), dtype),
+        np.zeros((2, padded(dim), 2 * STRIP), dtype),
+        np.zeros((2, padded(dim), 2 * STRIP), dtype),
+        np.empty((2, 2 * STRIP), dtype),
+        np.empty((2, 2 * STRIP), dtype),
+        np.empty((2, 2 * STRIP), dtype),
         np.empty((2, 2 * STRIP), dtype),
         np.empty((2, 2 * STRIP), np.int64),
     )
@@ -239,7 +239,7 @@ def probabilities(
         row_sums[:] = _ZERO
         for one in range(mean.shape[1]):
             mu, var = mean[row, one], variance[row, one]
-            counting = terms_that_count(var + least, terms)
+            most = volumes(var + least, terms)
             for other in range(len(means)):
                 for start in range(0, size, STRIP):
                     n = min(STRIP, size - start)
@@ -255,14 +255,14 @@ def probabilities(
                         here[i] += share * strip.floor[i]
                     near = _classify(n, curve.bias, terms[0, few], strip)
                     if near > NEARLY_ALL * n:
-                        _add_strip(strip, terms, counting, curve.at_zero, share, here)
+                        _add_strip(strip, terms, most, curve.at_zero, share, here)
                         continue
                     _collect(n, strip, start, pending)
                     if pending.counts[FEW] >= STRIP:
-                        _add_pending(FEW, pending, terms, min(few, counting), curve.at_zero, share, row_sums)
+                        _add_pending(FEW, pending, wide, most, curve.at_zero, share, row_sums)
                     if pending.counts[ALL] >= STRIP:
-                        _add_pending(ALL, pending, terms, counting, curve.at_zero, share, row_sums)
-            _add_pending(FEW, pending, terms, min(few, counting), curve.at_zero, share, row_sums)
-            _add_pending(ALL, pending, terms, counting, curve.at_zero, share, row_sums)
+                        _add_pending(ALL, pending, terms, most, curve.at_zero, share, row_sums)
+            _add_pending(FEW, pending, wide, most, curve.at_zero, share, row_sums)
+            _add_pending(ALL, pending, terms, most, curve.at_zero, share, row_sums)
         for i in range(size):
             out[row, places[i]] = min(max(row_sums[i], ends[0]), ends[1])

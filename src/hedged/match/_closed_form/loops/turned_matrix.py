@@ -16,7 +16,8 @@ from hedged._compiled import compiled
 from hedged.match._closed_form.loops.bounds import floors, log_chernoff
 from hedged.match._closed_form.loops.gaussians import STRIP, exp, expected
 from hedged.match._closed_form.loops.limits import MATRIX_FAR, PlainCurve
-from hedged.match._closed_form.loops.matrix import NEGLIGIBLE_EXPONENT, terms_that_count
+from hedged.match._closed_form.loops.matrix import NEGLIGIBLE_EXPONENT
+from hedged.match._closed_form.loops.sums import terms_that_count, volumes
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
@@ -325,7 +326,7 @@ def turned_probabilities(
     )
     near, short = np.empty(STRIP, np.int64), np.empty(STRIP, np.int64)
     for row in range(first, last):
-        counting = terms_that_count(rows.own[:, row] + least, terms)
+        counting = terms_that_count(terms, volumes(rows.own[:, row] + least, terms), 0.0, 0.0)
         for start in range(0, size, STRIP):
             n = min(STRIP, size - start)
             floor = strip.floor[:n]
