@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import time
 from pathlib import Path
 
 import pytest
 import torch
 from laws import seeded
+from torch import Tensor
 
 from hedged import Gaussian, HedgedLoss, MatchCurve, match_matrix
 from hedged.bench import growth, images, matching, references, search
 from hedged.bench.embeddings import clustered
 from hedged.bench.memory import growth as memory_growth
 from hedged.bench.plot import plot
-from hedged.bench.run import lines
+from hedged.bench.run import lines, write
 from hedged.bench.timing import Line, side_by_side
+from hedged.distributions import Distribution
 from hedged.errors import ConfigError, RunError
 
 
-@pytest.mark.parametrize("way", [references.eager, references.matmul, references.gather])
+@pytest.mark.parametrize("way", list(references.PLAIN.values()))
 @torch.no_grad()
 def test_the_references_estimate_what_the_closed_form_computes(way: growth.Way) -> None:
     z1, z2 = clustered(30, 3), clustered(40, 3, seed=1)
@@ -33,7 +37,7 @@ def test_the_references_agree_whatever_the_chunks(monkeypatch: pytest.MonkeyPatc
     whole = references.eager(z, z, curve)
     for chunk in (1, 3_000, 10**9):
         monkeypatch.setattr(references, "CHUNK", chunk)
-        for way in (references.eager, references.matmul, references.gather):
+        for way in references.PLAIN.values():
             torch.testing.assert_close(way(z, z, curve), whole, rtol=1e-3, atol=1e-3)
 
 
@@ -46,11 +50,41 @@ def test_the_eager_loss_is_the_loss() -> None:
 
 def test_enough_pairs_match() -> None:
     for dim in (2, 20):
-        matching._check(clustered(1000, dim), MatchCurve())
-    with pytest.raises(RunError, match="a fifth of the pairs"):
-        matching._check(
-            Gaussian(10 * torch.randn(500, 2, generator=seeded()), torch.full((500, 2), 1e-3)), MatchCurve()
-        )
+        matching._check(clustered(1000, dim), MatchCurve(), matching.MANY_FAR)
+        matching._check(clustered(1000, dim, clusters=1), MatchCurve(bias=6.0), matching.NONE_FAR)
+    far = Gaussian(10 * torch.randn(500, 2, generator=seeded()), torch.full((500, 2), 1e-3))
+    with pytest.raises(RunError, match=r"a share of 0.2 of the pairs"):
+        matching._check(far, MatchCurve(), matching.MANY_FAR)
+
+
+@torch.no_grad()
+def test_the_fastest_reference_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(z1: Distribution, z2: Distribution, curve: MatchCurve, chunk: int) -> Tensor:
+        time.sleep(0.05)
+        return references.cdist(z1, z2, curve, chunk=chunk)
+
+    monkeypatch.setattr(references, "PLAIN", {"a slow one": slow, "a quick one": references.cdist})
+    name, way = references.fastest(clustered(20, 2), MatchCurve())
+    assert name == "a quick one"
+    assert way(clustered(5, 2), clustered(6, 2), MatchCurve()).shape == (5, 6)
+
+
+def test_one_variance_an_item() -> None:
+    z = clustered(9, 4, one_variance=True)
+    assert (z.variance == z.variance[:, :1]).all()
+    assert len(set(z.variance[:, 0].tolist())) == 9
+
+
+def test_groups_that_are_not_measured_stay_as_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(growth, "AXES", {"embeddings": (8,)})
+    monkeypatch.setattr(growth, "BATCHES", (8,))
+    write({"matching": [Line("a", 2.0, 1.5)], "recipe": [Line("b", 2.0, 1.5, at_most=True)]}, tmp_path)
+    write({"matching": [Line("c", 3.0, 1.5)]}, tmp_path)
+    content = json.loads((tmp_path / "benchmarks.json").read_bytes())
+    assert [(line["name"], line["group"], line["holds"]) for line in content] == [
+        ("c", "matching", True), ("b", "recipe", False),
+    ]  # fmt: skip
+    assert f"| c | 3 | ≥ 1.5 | yes | {content[0]['measured']} |" in (tmp_path / "README.md").read_text(encoding="utf-8")
 
 
 def test_a_line_holds_or_not() -> None:

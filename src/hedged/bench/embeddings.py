@@ -9,7 +9,9 @@ from hedged.distributions import Gaussian, LowRankGaussian, Mixture
 CLUSTERS = 4  # of equal size: a quarter of all pairs is near, more than a fifth at p > 0.01
 
 
-def clustered(count: int, dim: int, components: int = 1, seed: int = 0) -> Gaussian | Mixture:
+def clustered(
+    count: int, dim: int, components: int = 1, seed: int = 0, clusters: int = CLUSTERS, one_variance: bool = False
+) -> Gaussian | Mixture:
     """So many embeddings around a few centres that are far apart; most are narrow, some are wide.
 
     >>> clustered(8, dim=2)
@@ -20,13 +22,19 @@ def clustered(count: int, dim: int, components: int = 1, seed: int = 0) -> Gauss
         dim: Their dimensions.
         components: One for Gaussians, more for mixtures.
         seed: Of the random numbers.
+        clusters: How many centres; with one, no pair is far apart.
+        one_variance: Whether each embedding is as wide in all dimensions.
     """
     generator = torch.Generator().manual_seed(seed)
-    centres = 3 * torch.randn(CLUSTERS, 1, dim, generator=torch.Generator().manual_seed(0))
+    centres = 3 * torch.randn(clusters, 1, dim, generator=torch.Generator().manual_seed(0))
     shape = (count, components, dim)
-    which = torch.randint(CLUSTERS, (count,), generator=generator)
+    which = torch.randint(clusters, (count,), generator=generator)
     means = centres[which] + 0.2 / dim**0.5 * torch.randn(shape, generator=generator)
-    variances = 5e-3 / dim * torch.exp(torch.randn(shape, generator=generator))
+    variances = (
+        5e-3
+        / dim
+        * torch.exp(torch.randn((*shape[:-1], 1) if one_variance else shape, generator=generator)).expand(shape)
+    )
     return Gaussian(means[:, 0], variances[:, 0]) if components == 1 else Mixture(means, variances)
 
 

@@ -18,7 +18,8 @@ from hedged.match import MatchCurve, match_matrix
 Way = Callable[[Distribution, Distribution, MatchCurve], Tensor]
 WAYS: dict[str, Way] = {
     "closed form": match_matrix,
-    "Monte Carlo, eager": references.eager,
+    "Monte Carlo, cdist": references.cdist,
+    "Monte Carlo, all differences": references.eager,
     "Monte Carlo, matrix product": references.matmul,
     "Monte Carlo, gathered": references.gather,
 }

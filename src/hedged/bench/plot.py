@@ -8,16 +8,31 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 from hedged.bench.growth import Cost
-from hedged.plots.style import BROWN, FULL, HEDGED, ORANGE, PRINT, SKY, SMALL, VERMILION, grid, labels, panels, title
+from hedged.plots.style import (
+    BROWN,
+    FULL,
+    GREEN,
+    HEDGED,
+    ORANGE,
+    PRINT,
+    SKY,
+    SMALL,
+    VERMILION,
+    grid,
+    labels,
+    panels,
+    title,
+)
 
 COLOURS = {
     "closed form": HEDGED,
     "closed form, eager": SKY,
-    "Monte Carlo, eager": VERMILION,
+    "Monte Carlo, cdist": GREEN,
+    "Monte Carlo, all differences": VERMILION,
     "Monte Carlo, matrix product": ORANGE,
     "Monte Carlo, gathered": BROWN,
 }
-MARKS = dict(zip(COLOURS, "osD^v", strict=True))
+MARKS = dict(zip(COLOURS, "osXD^v", strict=True))
 AXES = {
     "embeddings": "embeddings on each side",
     "dimensions": "dimensions",

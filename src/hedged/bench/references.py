@@ -1,41 +1,73 @@
 """The ways in which others compute the same, written plainly: what the ratios are taken against.
 
 All sample K times from each embedding and average K² sigmoids a pair. They differ in the tensors they make of it.
+`fastest` finds out which of them to compare with, and how large a tensor it should hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from hedged.bench.timing import seconds
 from hedged.distributions import Distribution
 from hedged.match import MatchCurve
 from hedged.match._closed_form.expansion import expand
 
 SAMPLES = 8  # K
 CHUNK = 2**24  # numbers of the largest tensor that is held
+CHUNKS = (2**18, 2**20, 2**22, 2**24)  # what `fastest` tries
+FEW, MORE, TRIES = 2_000, 20_000, 3  # pairs on which it times all ways, and the promising ones; how often
+
+Way = Callable[..., Tensor]
 
 
-def eager(z1: Distribution, z2: Distribution, curve: MatchCurve, samples: int = SAMPLES) -> Tensor:
-    """The paper's estimate, equation 5, `(N, M)`: all differences of samples, `(n, M, K, K, D)`, in chunks of rows.
+def cdist(
+    z1: Distribution, z2: Distribution, curve: MatchCurve, samples: int = SAMPLES, chunk: int | None = None
+) -> Tensor:
+    """The paper's estimate, equation 5, `(N, M)`: `torch.cdist` of all samples, `(n·K, M·K)`, in chunks of rows.
 
     Args:
         z1: N embeddings.
         z2: M embeddings.
         curve: The match curve.
         samples: K, drawn from each embedding.
+        chunk: Numbers of the largest tensor that is held; `CHUNK` if not given.
     """
     first, second = _samples(z1, samples), _samples(z2, samples)
     rows = []
-    for some in first.split(_rows(second, samples * first.shape[-1])):  # type: ignore[no-untyped-call]
+    for some in first.split(_rows(second, samples, chunk)):  # type: ignore[no-untyped-call]
+        p = curve(torch.cdist(some.flatten(0, 1), second.flatten(0, 1)))
+        rows.append(p.view(len(some), samples, len(second), samples).mean((1, 3)))
+    return torch.cat(rows)
+
+
+def eager(
+    z1: Distribution, z2: Distribution, curve: MatchCurve, samples: int = SAMPLES, chunk: int | None = None
+) -> Tensor:
+    """The same with all differences of samples, `(n, M, K, K, D)`.
+
+    Args:
+        z1: N embeddings.
+        z2: M embeddings.
+        curve: The match curve.
+        samples: K, drawn from each embedding.
+        chunk: Numbers of the largest tensor that is held; `CHUNK` if not given.
+    """
+    first, second = _samples(z1, samples), _samples(z2, samples)
+    rows = []
+    for some in first.split(_rows(second, samples * first.shape[-1], chunk)):  # type: ignore[no-untyped-call]
         differences = some[:, None, :, None] - second[None, :, None, :]
         rows.append(curve(differences.norm(dim=-1)).mean((-2, -1)))
     return torch.cat(rows)
 
 
-def matmul(z1: Distribution, z2: Distribution, curve: MatchCurve, samples: int = SAMPLES) -> Tensor:
+def matmul(
+    z1: Distribution, z2: Distribution, curve: MatchCurve, samples: int = SAMPLES, chunk: int | None = None
+) -> Tensor:
     """The same with distances from one product of matrices, `(n·K, M·K)`, as ‖x‖² − 2xᵀy + ‖y‖².
 
     Args:
@@ -43,11 +75,12 @@ def matmul(z1: Distribution, z2: Distribution, curve: MatchCurve, samples: int =
         z2: M embeddings.
         curve: The match curve.
         samples: K, drawn from each embedding.
+        chunk: Numbers of the largest tensor that is held; `CHUNK` if not given.
     """
     first, second = _samples(z1, samples), _samples(z2, samples)
     columns = second.flatten(0, 1)
     rows = []
-    for some in first.split(_rows(second, samples)):  # type: ignore[no-untyped-call]
+    for some in first.split(_rows(second, samples, chunk)):  # type: ignore[no-untyped-call]
         x = some.flatten(0, 1)
         squares = x.square().sum(1, keepdim=True) - 2 * x @ columns.T + columns.square().sum(1)
         p = curve(squares.clamp(min=0).sqrt())
@@ -55,7 +88,9 @@ def matmul(z1: Distribution, z2: Distribution, curve: MatchCurve, samples: int =
     return torch.cat(rows)
 
 
-def gather(z1: Distribution, z2: Distribution, curve: MatchCurve, samples: int = SAMPLES) -> Tensor:
+def gather(
+    z1: Distribution, z2: Distribution, curve: MatchCurve, samples: int = SAMPLES, chunk: int | None = None
+) -> Tensor:
     """The same with a list of all pairs: samples are gathered pair by pair, `(n·M, D)`, K² times over.
 
     Args:
@@ -63,11 +98,12 @@ def gather(z1: Distribution, z2: Distribution, curve: MatchCurve, samples: int =
         z2: M embeddings.
         curve: The match curve.
         samples: K, drawn from each embedding.
+        chunk: Numbers of the largest tensor that is held; `CHUNK` if not given.
     """
     first, second = _samples(z1, samples), _samples(z2, samples)
     columns = torch.arange(len(second))
     rows = []
-    for some in first.split(_rows(second, first.shape[-1])):  # type: ignore[no-untyped-call]
+    for some in first.split(_rows(second, first.shape[-1], chunk)):  # type: ignore[no-untyped-call]
         i, j = torch.arange(len(some)).repeat_interleave(len(columns)), columns.repeat(len(some))
         total = torch.zeros(len(i))
         for one in range(samples):
@@ -75,6 +111,33 @@ def gather(z1: Distribution, z2: Distribution, curve: MatchCurve, samples: int =
                 total += curve((some[i, one] - second[j, other]).norm(dim=-1))
         rows.append((total / samples**2).view(len(some), -1))
     return torch.cat(rows)
+
+
+PLAIN: dict[str, Way] = {
+    "torch.cdist": cdist,
+    "a matrix product": matmul,
+    "all differences": eager,
+    "gathering": gather,
+}
+
+
+def fastest(z: Distribution, curve: MatchCurve) -> tuple[str, Way]:
+    """Whichever of `PLAIN`, and in chunks of whichever size, takes least time here: its name, and a call.
+
+    All are timed in chunks of one size, and the better two in chunks of all.
+
+    Args:
+        z: N embeddings; some of them are matched with all of them.
+        curve: The match curve.
+    """
+
+    def timed(name: str, chunk: int, pairs: int) -> tuple[float, str, int]:
+        run = partial(PLAIN[name], z[: max(pairs // len(z), 1)], z, curve, chunk=chunk)
+        return min(seconds(run) for _ in range(TRIES)), name, chunk
+
+    first = sorted(timed(name, CHUNKS[1], FEW) for name in PLAIN)
+    _, name, chunk = min(timed(name, chunk, MORE) for _, name, _ in first[:2] for chunk in CHUNKS)
+    return name, partial(PLAIN[name], chunk=chunk)
 
 
 def compiled_eager(rows: int, dim: int, samples: int = SAMPLES) -> Callable[..., Tensor]:
@@ -134,5 +197,5 @@ def _samples(z: Distribution, samples: int) -> Tensor:
     return z.sample(samples, torch.Generator().manual_seed(0)).movedim(0, 1).contiguous()
 
 
-def _rows(second: Tensor, numbers: int) -> int:
-    return max(CHUNK // (len(second) * second.shape[1] * numbers), 1)
+def _rows(second: Tensor, numbers: int, chunk: int | None) -> int:
+    return max((chunk or CHUNK) // (len(second) * second.shape[1] * numbers), 1)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from datetime import date
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -66,11 +69,13 @@ def rows(measured: Sequence[Line]) -> list[tuple[str, ...]]:
     ]
 
 
-def write(measured: Sequence[Line], out: Path) -> list[Path]:
+def write(measured: Mapping[str, Sequence[Line]], out: Path) -> list[Path]:
     """Write the table and the numbers, measure how costs grow, and plot that.
 
+    Lines that the folder has of other groups stay, with the day they are of.
+
     Args:
-        measured: Lines of any groups.
+        measured: Lines by their groups.
         out: The folder.
     """
     from hedged.bench.growth import costs
@@ -78,22 +83,46 @@ def write(measured: Sequence[Line], out: Path) -> list[Path]:
 
     make_folder(out)
     found = list(costs())
-    write_json(out / NUMBERS, [line.content() for line in measured])
+    content = _joined(measured, json.loads((out / NUMBERS).read_bytes()) if (out / NUMBERS).exists() else [])
+    write_json(out / NUMBERS, content)
     write_json(out / GROWTH, [cost._asdict() for cost in found])
-    write_atomically(out / TABLE, lambda part: part.write_text(_page(measured), encoding="utf-8"))
+    write_atomically(out / TABLE, lambda part: part.write_text(page(content), encoding="utf-8"))
     write_atomically(out / PLOT, lambda part: plot(found, part))
     return [out / name for name in (TABLE, NUMBERS, GROWTH, PLOT)]
 
 
-def _page(measured: Sequence[Line]) -> str:
-    header = ("benchmark", "ratio", "asked", "holds")
-    body = "\n".join(f"| {' | '.join(row)} |" for row in rows(measured))
-    threads = f"{torch.get_num_threads()} threads on {os.cpu_count()} {platform.machine()} cores"
+def _joined(measured: Mapping[str, Sequence[Line]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The lines of all groups in their order, new where they were measured now and as they were elsewhere."""
+    today, threads = f"{date.today()}", torch.get_num_threads()
+    content = []
+    for group in GROUPS:
+        if group in measured:
+            made = {"group": group, "measured": today, "threads": threads, "torch": torch.__version__}
+            content += [{**line.content(), "at_most": line.at_most, **made} for line in measured[group]]
+        else:
+            content += [line for line in before if line["group"] == group]
+    return content
+
+
+def page(content: Sequence[dict[str, Any]]) -> str:
+    """The table of benchmarks as a page.
+
+    Args:
+        content: Lines as the file of numbers has them.
+    """
+    header = ("benchmark", "ratio", "asked", "holds", "measured")
+    body = "\n".join(
+        f"| {line['name']} | {line['ratio']:.3g} | {'≤' if line['at_most'] else '≥'} {line['asked']:g} "
+        f"| {'yes' if line['holds'] else 'no'} | {line['measured']} |"
+        for line in content
+    )
+    days = {(line["measured"], line["threads"], line["torch"]) for line in content}
+    made = "; ".join(f"{day} with {threads} threads and torch {version}" for day, threads, version in sorted(days))
     return f"""# Benchmarks
 
-Made by `hedged bench --out results/benchmarks`, in one run: medians of at least 5 repeats, the ways that are compared
-taken in turns ({threads}, torch {torch.__version__}). What the lines mean is explained in
-[docs/benchmarks.md](../../docs/benchmarks.md).
+Made by `hedged bench --out results/benchmarks`, a group of lines in one run: medians of at least 5 repeats, the ways
+that are compared taken in turns ({os.cpu_count()} {platform.machine()} cores; {made}).
+What the lines mean is explained in [docs/benchmarks.md](../../docs/benchmarks.md).
 
 | {" | ".join(header)} |
 |{"---|" * len(header)}

@@ -65,24 +65,26 @@ def bench(
     if group == UNCERTAINTY:
         _fight(vectors or [], out)
         return
-    measured = _decided(run, out) if group == DECISIONS else _timed(group, quick, as_json)
+    groups = {group: _decided(run, out)} if group == DECISIONS else _timed(group, quick, as_json)
+    measured = [line for each in groups.values() for line in each]
     if as_json:
         print_json([line.content() for line in measured])
     else:
         print_table("Benchmarks", ("benchmark", "ratio", "asked", "holds"), rows(measured))
     if out is not None and group != DECISIONS:
-        for path in write(measured, out):
+        for path in write(groups, out):
             LOGGER.info("%s", path)
 
 
-def _timed(group: str, quick: bool, as_json: bool) -> list[Line]:
+def _timed(group: str, quick: bool, as_json: bool) -> dict[str, list[Line]]:
     from hedged.bench.run import GROUPS, lines, lines_apart
     from hedged.cli._output import LOGGER
 
-    measured = []
+    measured: dict[str, list[Line]] = {}
     for each in GROUPS if group == "all" else (group,):
+        measured[each] = []
         for line in (lines_apart if group == "all" else lines)(each, quick):
-            measured.append(line)
+            measured[each].append(line)
             if not as_json:
                 LOGGER.info("%s: %.3g (%s)", line.name, line.ratio, "holds" if line.holds else "does not hold")
     return measured
