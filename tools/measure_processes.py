@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 python tools/measure_processes.py
     OMP_NUM_THREADS=1 torchrun --standalone --nproc-per-node 2 tools/measure_processes.py
 
-Digits by the network of `hedged train demo`, in batches of 128 and of 512. The first steps, in which loops are compiled,
-do not count.
+Digits by the network of `hedged train demo`, in batches of 128 and of 512. The first steps, in which loops are
+compiled, do not count.
 """
 
 from __future__ import annotations
