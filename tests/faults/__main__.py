@@ -54,7 +54,7 @@ def main() -> int:
         numbers = tally.calls, tally.trials, tally.refused, tally.unharmed, tally.killed, len(tally.failures)
         print(LINE.format(name, *map(str, numbers)), flush=True)
         for words in tally.failures:
-            print(f"--- {words}", file=sys.stderr, flush=True)
+            print(f"--- {words}", flush=True)
         failures += len(tally.failures)
     return 1 if failures else 0
 

@@ -165,7 +165,10 @@ def test_a_sync_that_is_cut_short_loses_no_row(
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr(*((FaissIndex, "_rebuild") if stage == "exact" else (FirstStage, "add")), cut_short)
+        if stage == "exact":
+            patched.setattr(FaissIndex, "_rebuild", cut_short)
+        else:
+            patched.setattr(FirstStage, "add", cut_short)
         with pytest.raises(error):
             index.search(probes, k=10)
     anew = FaissIndex(sqlite, Plan(stage))
