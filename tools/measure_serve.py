@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import io
 import itertools
+import json
 import os
 import platform
 import socket
@@ -109,9 +110,12 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=ITEMS)
     parser.add_argument("--work", type=Path, required=True, help="a folder for models and stores, used again")
     parser.add_argument("--prepare", action="store_true", help="make them, and measure nothing")
+    parser.add_argument("--kind", choices=("images", "vectors"), help="one kind; the others in --out stay")
     given = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for kind, make in (("images", digits), ("vectors", vectors)):
+        if given.kind not in (None, kind):
+            continue
         run, store = given.work / kind, given.work / f"{kind}-{given.items}.db"
         probes = make(run)
         if not store.exists():
@@ -125,7 +129,9 @@ def write(rows: list[dict[str, Any]], given: argparse.Namespace) -> None:
     told = {"command": f"python tools/measure_serve.py --work FOLDER --seconds {given.seconds:g} --items {given.items}"}
     machine = {"cores": os.cpu_count(), "machine": platform.machine(), "torch_threads": torch.get_num_threads()}
     make_folder(given.out.parent)
-    write_json(given.out, {**told, **machine, "clients": CLIENTS, "items": given.items, "loads": rows})
+    before = json.loads(given.out.read_text(encoding="utf-8"))["loads"] if given.out.exists() and given.kind else []
+    others = [one for one in before if one["load"] not in {row["load"] for row in rows}]
+    write_json(given.out, {**told, **machine, "clients": CLIENTS, "items": given.items, "loads": others + rows})
 
 
 def measured(kind: str, run: Path, store: Path, probes: list[Any], seconds: float) -> Iterator[dict[str, Any]]:
