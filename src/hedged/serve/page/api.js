@@ -4,9 +4,10 @@ let key = "";
 let refused = () => {};
 
 export class ApiError extends Error {
-  constructor(status, message) {
+  constructor(status, message, after = 0) {
     super(message);
     this.status = status;
+    this.after = after; // seconds after which it may be tried again; 0 if the service says nothing of it
   }
 }
 
@@ -48,7 +49,7 @@ async function send(path, options = {}) {
     throw new ApiError(0, "The service does not answer. Is `hedged serve` still running?");
   }
   if (response.ok) return response;
-  const error = new ApiError(response.status, await words(response));
+  const error = new ApiError(response.status, await words(response), Number(response.headers.get("Retry-After")));
   if (response.status === 401) refused(error);
   throw error;
 }

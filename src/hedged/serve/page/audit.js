@@ -47,7 +47,7 @@ const KINDS = {
       ["First group", one.first],
       ["Second group", one.second],
     ],
-    action: (one) => `Relabel the second group to “${one.label} (2)”`,
+    action: () => "Relabel the second group",
     ids: (one) => [one.label],
     drops: () => [],
   },
@@ -74,13 +74,14 @@ export function createAudit(app) {
     byId("audit-note").textContent = "Looking through the gallery …";
     list.setAttribute("aria-busy", "true");
     try {
-      const answer = await get("/v1/audit");
+      const answer = await patiently(() => mine === asked);
       if (mine !== asked) return;
       found = answer;
       shown = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, STEP]));
       draw();
     } catch (error) {
-      if (mine === asked) byId("audit-note").textContent = "The audit did not finish.";
+      if (mine !== asked) return;
+      byId("audit-note").textContent = "The audit did not finish.";
       throw error;
     } finally {
       if (mine === asked) list.removeAttribute("aria-busy");
@@ -175,6 +176,19 @@ export function createAudit(app) {
 
   byId("audit-again").addEventListener("click", () => app.load("audit"));
   return { load };
+}
+
+// The audit; of a large gallery it is still being made when the service answers that it is, so it is asked again.
+async function patiently(wanted) {
+  for (;;) {
+    try {
+      return await get("/v1/audit");
+    } catch (error) {
+      if (error.status !== 503 || !error.after || !wanted()) throw error;
+      byId("audit-note").textContent = `${error.message} …`;
+      await new Promise((go) => setTimeout(go, 1000 * error.after));
+    }
+  }
 }
 
 const actionButton = (testid, kind, text, act) =>
