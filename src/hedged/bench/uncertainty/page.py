@@ -35,7 +35,7 @@ identities held out where the test has others), then trained with each seed and 
   all shares kept. *FNMR, discarding*: matches missed at a false match rate of {FALSE_MATCHES:g}, averaged over
   discarding none to half of the inputs. *Novelty AUROC*: are inputs of another kind told from test inputs? *DIR*:
   found under the right name at a false alarm rate of {FALSE_ALARMS:g}, templates of {TEMPLATE}.
-- **Bold**: the best, and all within two standard errors of it (of the difference, over the seeds).
+- **Bold**: the best, and all within two standard errors of the difference, over the seeds.
 
 ![Missed matches by the share of inputs discarded, a panel a set]({FIGURE})
 """
@@ -148,8 +148,9 @@ def _cell(cell: Cell, best: Cell) -> str:
 
 
 def _figure(found: dict[str, Results]) -> Any:
-    rows = max(-(-len(found) // ACROSS), 1)
-    figure, axes = panels(rows, ACROSS, height=FULL / ACROSS * rows)
+    across = min(max(len(found), 1), ACROSS)
+    rows = max(-(-len(found) // across), 1)
+    figure, axes = panels(rows, across, width=FULL * across / ACROSS, height=FULL / ACROSS * rows)
     for axis in axes.flat[len(found) :]:
         axis.set_visible(False)
     for axis, (name, results) in zip(axes.flat, found.items(), strict=False):
