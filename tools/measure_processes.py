@@ -25,7 +25,8 @@ def main() -> None:
     torch.set_num_threads(1)
     with Processes.joined() as processes:
         for batch_size, steps in STEPS.items():
-            settings = {"data": {"source": "offline"}, "train": {"batch_size": batch_size, "steps": WARM + steps}}
+            train = {"batch_size": batch_size, "steps": WARM + steps, "warmup": 1}
+            settings = {"data": {"source": "offline"}, "train": train}
             config = parse_config(settings)
             trainer = Trainer(config, build_parts(config, build_data(config).train), processes)
             for _ in range(WARM):

@@ -83,13 +83,14 @@ def test_gradients_of_one_two_and_four_processes_are_the_same(name: str) -> None
     wanted = gradients(name)
     assert all(np.abs(grad).max() > 0 for grad in wanted.values())
     assert any("loss" in one for one in wanted)
+    # points that all move alike cost the same: where a slope is nothing but rounding, it counts beside the others
+    least = 1e-6 * float(np.linalg.norm(np.concatenate([grad.ravel() for grad in wanted.values()])))
     worst = 0.0
     for count in (2, 4):
         for found in run_together(count, gradients, name):
             assert found.keys() == wanted.keys()
-            # points that all move alike cost the same: such slopes are nothing but rounding
             apart = [
-                np.linalg.norm(found[n] - wanted[n]) / max(float(np.linalg.norm(wanted[n])), 1e-12) for n in wanted
+                np.linalg.norm(found[n] - wanted[n]) / max(float(np.linalg.norm(wanted[n])), least) for n in wanted
             ]
             worst = max(worst, float(max(apart)))
     print(f"{name}: {worst:.1e}")
