@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,15 @@ def test_what_is_no_file_is_refused_by_what_it_is(tmp_path: Path) -> None:
         open_file(tmp_path)
     with pytest.raises(FileNotFoundError):
         open_file(tmp_path / "nothing")
+
+
+def test_a_small_file_takes_little_memory_whatever_the_limit(tmp_path: Path) -> None:
+    (tmp_path / "small").write_bytes(b"small")
+    tracemalloc.start()
+    try:
+        assert read_bytes(tmp_path / "small", 2**31) == b"small"
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+    if Path("/proc/version").exists():  # which states no size
+        assert read_bytes(Path("/proc/version"), 2**20)

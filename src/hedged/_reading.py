@@ -72,9 +72,13 @@ def read_bytes(path: Path, limit: int) -> bytes:
         limit: How many bytes it may have.
     """
     with open_file(path) as file:
-        _check_size(os.fstat(file.fileno()).st_size, limit)
-        content = file.read(limit + 1)
-    _check_size(len(content), limit)  # what grows, and what does not state its size
+        size = os.fstat(file.fileno()).st_size
+        _check_size(size, limit)
+        content = file.read(size + 1)  # memory is taken for as much as is asked for
+        if len(content) > size:  # it grows, or does not state its size
+            while len(content) <= limit and (more := file.read(MAX_LINE)):
+                content += more
+    _check_size(len(content), limit)
     return content
 
 
