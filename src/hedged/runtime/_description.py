@@ -79,9 +79,10 @@ class Description:
         embedding, numbers = told.table("embedding"), told.table("match_model")
         dim, components = embedding.count("dim"), embedding.count("components")
         match, terms = _match(numbers, dim)
-        outputs = tuple(told.get("outputs") or ())
+        listed = told.get("outputs")
+        outputs = tuple(listed) if isinstance(listed, list) else ()
         if outputs not in (("means", "variances", "eta"), ("means", "variances", "eta", "novelty")):
-            raise ValueError(f"its outputs are {outputs!r}")
+            raise ValueError(f"its outputs are {listed!r}")
         calibration = told.get("calibration")
         return cls(
             model=told.word("model"),
