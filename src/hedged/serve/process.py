@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import uvicorn
 from prometheus_client import multiprocess
 from starlette.types import ASGIApp
-from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from hedged._parallel import cores
 from hedged.errors import HedgedError, RunError
@@ -32,7 +32,7 @@ from hedged.serve.settings import Settings
 BACKLOG = 256  # connections that wait to be accepted
 GRACE = 2.0  # seconds beyond the time of a request that a stop waits for those that run
 HEADERS = 64 * 1024  # bytes of a request before its body
-LOADING = 120  # seconds that a process may take to answer the one that watches over it
+LOADING = 120  # seconds that a process may take to load, when all are started anew
 ANOTHER_TRY = 5.0  # seconds before a process that could not start is started again
 THREADS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")  # the environment variables that say how many a process has
 
@@ -84,7 +84,20 @@ def _serve_on(
         config = uvicorn.Config(app, factory=True, workers=workers, **options, **level)  # type: ignore[arg-type]
         listening.listen(BACKLOG)
         ready()
-        Multiprocess(config, [listening]).run()
+        _Workers(config, [listening]).run()
+
+
+@final
+class _Workers(Multiprocess):
+    """Processes that serve; one that ends is started again. One that says nothing may be loading: it is left."""
+
+    def keep_subprocess_alive(self) -> None:
+        for place, worker in enumerate(self.processes):
+            if not self.should_exit.is_set() and not worker.process.is_alive():
+                worker.join()
+                LOGGER.warning("a worker has ended with code %s and is started again", worker.exitcode)
+                self.processes[place] = Process(self.config, self.sockets)
+                self.processes[place].start()
 
 
 def _app_of_worker(settings: Settings) -> ASGIApp:
