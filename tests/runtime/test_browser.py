@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import threading
@@ -14,6 +13,7 @@ from typing import Any, final
 
 import numpy as np
 import pytest
+from browsers import chromium, missing, need
 from PIL import Image
 
 from hedged import Embedder
@@ -22,10 +22,6 @@ from hedged.match import match_logit
 
 pytestmark = pytest.mark.heavy
 EXAMPLE = Path(__file__).parents[2] / "examples" / "browser"
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-)
 
 
 @final
@@ -44,13 +40,11 @@ def site(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
     """The example, built as its README says and served; its address."""
     folder = tmp_path_factory.mktemp("example") / "browser"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("node_modules", "site"))
-    for needed in ("npm", "chromium", "chromedriver"):
-        if shutil.which(needed) is None:
-            pytest.skip(f"needs {needed}")
+    need("npm", "chromium", "chromedriver")
     for words in (["npm", "install", "--no-audit", "--no-fund"], ["npm", "run", "build", "--", str(digits)]):
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode and words[1] == "install" and "HEDGED_REQUIRE_NPM" not in os.environ:
-            pytest.skip(f"npm cannot fetch onnxruntime-web: {done.stderr.strip().splitlines()[-1]}")
+        if done.returncode and words[1] == "install":
+            missing(f"npm cannot fetch onnxruntime-web: {done.stderr.strip().splitlines()[-1]}")
         assert done.returncode == 0, done.stderr
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder / "site")))
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -61,16 +55,8 @@ def site(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
 
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(shutil.which("chromium"))
-    for flag in (*FLAGS.split(), f"--user-data-dir={tmp_path / 'profile'}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(executable_path=shutil.which("chromedriver"))
-    driver = webdriver.Chrome(options=options, service=service)
-    yield driver
-    driver.quit()
+    with chromium(tmp_path / "profile") as driver:
+        yield driver
 
 
 def wait_for(browser: Any, words: str) -> None:
