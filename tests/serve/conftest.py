@@ -26,7 +26,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def vectors(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return make_vector_place(tmp_path_factory.mktemp("vectors"))
 

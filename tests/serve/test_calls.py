@@ -72,6 +72,15 @@ def test_no_call_is_forgotten_here(service: Running) -> None:
         assert ("security" in one) == (name != ("GET", "/health")), name
 
 
+def test_every_answer_in_json_has_an_example(service: Running) -> None:
+    described = call(service, "GET", "/openapi.json").content["paths"]
+    for path, methods in described.items():
+        for method, one in methods.items():
+            for status, answer in one["responses"].items():
+                told = answer.get("content", {}).get("application/json")
+                assert told is None or not status.startswith("2") or "example" in told, (path, method)
+
+
 def test_what_is_not_described_needs_no_key_and_is_known(place: Place) -> None:
     inner = create_app(Settings(str(place.run), str(place.store))).app
     assert isinstance(inner, FastAPI)
@@ -174,6 +183,7 @@ def test_an_item_is_enrolled_found_and_removed(client: Client, service: Running)
     assert client.search([image], k=1)[0]["hits"][0]["id"] != "rex, ümlaut/../1"
 
 
+@pytest.mark.heavy
 def test_a_wrong_label_is_told_at_enrolment_then_dismissed_and_accepted(place: Place, tmp_path: Path) -> None:
     image = (place.pictures / "00-0.png").read_bytes()
     with running(place, tmp_path / "here") as service, service.client() as client:

@@ -175,6 +175,7 @@ def test_more_than_may_wait_is_told_and_nothing_fails(tight: Running) -> None:
     assert 200 in statuses
 
 
+@pytest.mark.heavy
 def test_a_client_that_asks_too_often_is_told_when_to_come_back(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("rate")
     with running(make_place(folder), folder / "here", "--rate", "2") as service:

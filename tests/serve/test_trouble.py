@@ -66,6 +66,7 @@ def test_a_full_disk_is_told_and_what_was_stored_is_read(service: Running, clien
     assert service.process.poll() is None
 
 
+@pytest.mark.heavy
 def test_pictures_that_cannot_be_kept_are_told_and_the_item_is_stored(place: Place, tmp_path: Path) -> None:
     shutil.rmtree(place.pictures / ".hedged", ignore_errors=True)
     image = (place.pictures / "00-0.png").read_bytes()
@@ -78,6 +79,7 @@ def test_pictures_that_cannot_be_kept_are_told_and_the_item_is_stored(place: Pla
         assert client.items(limit=1000)["items"][-1]["id"] == "new"
 
 
+@pytest.mark.heavy
 def test_a_model_that_was_replaced_is_told_and_the_old_one_serves(vectors: Place, tmp_path: Path) -> None:
     place = Place(tmp_path / "run", tmp_path / "vectors.db", tmp_path / "pictures")
     shutil.copytree(vectors.run, place.run)
@@ -92,6 +94,7 @@ def test_a_model_that_was_replaced_is_told_and_the_old_one_serves(vectors: Place
         assert client.search(X, 1)[0]["hits"]
 
 
+@pytest.mark.heavy
 def test_a_store_that_is_gone_or_of_another_model_is_told_until_it_is_back(vectors: Place, tmp_path: Path) -> None:
     place = Place(vectors.run, tmp_path / "vectors.db", tmp_path / "pictures")
     shutil.copy(vectors.store, place.store)
@@ -113,6 +116,7 @@ def test_a_store_that_is_gone_or_of_another_model_is_told_until_it_is_back(vecto
         assert client.enrol(X, ids=["back"])["ids"] == ["back"]
 
 
+@pytest.mark.heavy
 def test_an_empty_store_is_served(tmp_path: Path, vectors: Place) -> None:
     place = Place(vectors.run, tmp_path / "empty.db", tmp_path / "pictures")
     Gallery.create(place.store, Embedder.load(place.run)).close()
