@@ -66,7 +66,8 @@ def test_rows_are_drawn_one_of_every_identity_in_turn() -> None:
 def test_choices_that_are_given_are_taken_and_repeat_the_fit() -> None:
     train, new = people(30), people(20, seed=1)
     given = Retrofit(branches="unit+wide", ridge=1.0, strangers=True, steps=20).fit(train.x, train.y, train.poor)
-    assert given.report_.settings == {"ridge": 1.0, "axes": 24, "branches": "unit+wide", "strangers": True}
+    settings = {"ridge": 1.0, "axes": 24, "branches": "unit+wide", "strangers": True, "held_out": "identities"}
+    assert given.report_.settings == settings
     assert given.report_.chosen == "evidence unit+wide, strangers"
     assert {m.way.split(",")[0] for m in given.report_.compared} == {"evidence unit+wide"}
     assert given.match_model.settings()["rarity"] == ASIDE

@@ -30,7 +30,6 @@ from hedged.search.engines._postgres_server import (
 from hedged.search.engines._sql import SqlStore, condition, keys_of, read_header, tags
 from hedged.search.index import Candidates, Index, Means, Plan, checked_ef_search
 from hedged.search.rows import FLOAT, Filter, Header, Keys, Packed, Rows, as_column, as_json
-from hedged.search.scores._sql import POSTGRESQL
 from hedged.search.store import ROWS_PER_BATCH, Salvage
 
 if TYPE_CHECKING:
@@ -249,6 +248,8 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
         """
         if not self._has_numbers:
             return None
+        from hedged.search.scores._sql import POSTGRESQL  # loads torch, which those who only look do not need
+
         try:
             score = self.header.score
         except HedgedError:
