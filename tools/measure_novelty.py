@@ -208,9 +208,8 @@ def clothes(args: argparse.Namespace) -> Cells:
         found: dict[tuple[str, str], list[float]] = {}
         for run in runs:
             embedder = Embedder.load(run.folder, backbone=clothes_network(args.runs, dim, 0, is_trained=False))
-            if embedder.novelty_model is None:  # of a run from before there was such a thing
-                train_part = NDigit(known, torch.arange(len(known))[:, None])
-                embedder.novelty_model = fit_novelty(embedder, run.config.seen(train_part))
+            train_part = NDigit(known, torch.arange(len(known))[:, None])
+            embedder.novelty_model = fit_novelty(embedder, run.config.seen(train_part))  # as of today, not of the run
             accuracy = nearest_accuracy(embedder, known, new.subset(torch.arange(LOOKED_UP)))
             found.setdefault(("1-NN", "accuracy"), []).append(accuracy)
             z, novelty = embedder.embed_with_novelty(new.images.numpy())
@@ -245,8 +244,7 @@ def told_of_numbers(embedder: Embedder) -> dict[tuple[str, str], float]:
     """AUROC of each number for each trouble, against clean images of numbers that were trained on."""
     config = numbers_config(2, 0)
     parts = config.ndigit.model_copy(update={"train_images": 20_000, "test_images": 4_000}).open()
-    if embedder.novelty_model is None:
-        embedder.novelty_model = fit_novelty(embedder, config.seen(build_data(config).train))
+    embedder.novelty_model = fit_novelty(embedder, config.seen(build_data(config).train))
     train, seen, unseen = parts.train, parts.test["seen"], parts.test["unseen"]
     order = torch.argsort(train.labels, stable=True)
     first = torch.searchsorted(train.labels[order], torch.unique(train.labels))

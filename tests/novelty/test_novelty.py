@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hedged._tensors import load_tensors, save_tensors
+from hedged.bench.uncertainty.sets import offline_digits
 from hedged.errors import DataError, RunError, ShapeError
 from hedged.match import MatchCurve
 from hedged.metrics import roc_auc
@@ -44,7 +45,7 @@ def slow_score(x: Floats, y: NDArray[np.intp], new: Floats) -> Floats:
     length, new_length = (np.log(np.linalg.norm(v, axis=1)) for v in (x, new))
     usual = np.array([length[y == c].mean() for c in np.unique(y)])
     spread = max(np.square(length - usual[np.searchsorted(np.unique(y), y)]).sum() / (len(f) - len(means)), 1e-4)
-    of_identity += 10 * np.square(new_length - usual[:, None]) / spread
+    of_identity += np.square(new_length - usual[:, None]) / spread
     return np.asarray(of_identity.min(0) - np.einsum("ni,ij,nj->n", centred, t, centred))
 
 
@@ -98,6 +99,34 @@ def test_features_of_another_length_are_novel_unless_all_are_of_one() -> None:
     rounded = torch.tensor(unit.astype(np.float32) * np.float32(1 + 1e-6))
     steady = Novelty.fitted(unit, y)
     np.testing.assert_allclose(steady(rounded), steady(torch.tensor(unit)), atol=0.02)
+
+
+def test_the_length_counts_a_quarter_of_the_interquartile_range() -> None:
+    x, y = clusters(40, 10)
+    x *= np.exp(0.3 * np.random.default_rng(3).normal(size=(len(y), 1)))
+    plain, weighed = IdentityGaussians.fitted(Moments.of(x, y, 40)), Novelty.fitted(x, y).gaussians
+    by_direction = plain.weighing_length(0).score(torch.tensor(x), torch.tensor(y))
+    unit = torch.tensor(x / np.linalg.norm(x, axis=1, keepdims=True))
+    torch.testing.assert_close(
+        by_direction, plain.weighing_length(0).score(unit, torch.tensor(y)), rtol=1e-3, atol=1e-3
+    )
+    upper, lower = np.quantile(by_direction, (0.75, 0.25))
+    np.testing.assert_allclose((weighed.length[1] / plain.length[1]) ** 2, (upper - lower) / 4, rtol=1e-4)
+    again = plain.weighing_length((upper - lower) / 4).score(torch.tensor(x))
+    torch.testing.assert_close(weighed.score(torch.tensor(x)), again, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("bright", [False, True])
+def test_the_length_neither_drowns_the_directions_nor_is_drowned(bright: bool) -> None:
+    tuned = offline_digits().for_tuning
+    x = np.concatenate([tuned.train.clean, tuned.train.poor])
+    novel = (
+        tuned.test.clean * 3 if bright else np.rot90(tuned.test.clean.reshape(-1, 8, 8), axes=(1, 2)).reshape(-1, 64)
+    )
+    novelty = Novelty.fitted(x, np.tile(tuned.train.y, 2))
+    kept = ~np.isin(tuned.test.y, [0, 8])  # on their side they are none
+    told = [novelty(torch.tensor(np.ascontiguousarray(v))).numpy() for v in (tuned.test.clean, novel[kept])]
+    assert roc_auc(np.concatenate(told), np.arange(sum(map(len, told))) >= len(told[0])) > 0.985
 
 
 @settings(max_examples=50, deadline=None)

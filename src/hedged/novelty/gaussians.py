@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self, final
 
 import numpy as np
@@ -21,7 +21,6 @@ LEAST_WITHIN = 1e-3  # of t: what w is at least, however alike the few inputs of
 MOST_MEANS = 2048  # identities whose means are kept
 ROWS = 4096  # features looked at in one block
 LEAST_LENGTH = 1e-12
-LENGTH_WEIGHT = 10.0  # of the squared deviation of a log length, beside those of directions
 LEAST_LENGTH_SPREAD = 0.01  # of log lengths: where all are alike they say nothing
 
 
@@ -77,14 +76,14 @@ class Moments:
 @final
 @dataclass(frozen=True, eq=False)
 class IdentityGaussians:
-    """s(x) = min_c [(f − μ_c)ᵀ (W + wI)⁻¹ (f − μ_c) + 10 (ℓ − λ_c)²/v] − (f − μ)ᵀ (T + tI)⁻¹ (f − μ).
+    """s(x) = min_c [(f − μ_c)ᵀ (W + wI)⁻¹ (f − μ_c) + k (ℓ − λ_c)²/v] − (f − μ)ᵀ (T + tI)⁻¹ (f − μ).
 
     f are the features of x at unit length and ℓ is the logarithm of their length. μ_c and λ_c are the means of the
     identities, W and v the covariance and variance around them, μ and T are of all inputs together, w and t are 0.3
-    times the mean variances of W and T. The first part is small where x looks like an identity of training, the second
-    where it is like the average input: what both share cancels (relative Mahalanobis distance; Ren et al., 2021). Apart
-    from the length, both are worked out on the principal axes V of T, and what is outside of them counts by its length
-    alone.
+    times the mean variances of W and T; k, what the length counts, is 1 until `weighing_length` changes it. The first
+    part is small where x looks like an identity of training, the second where it is like the average input: what both
+    share cancels (relative Mahalanobis distance; Ren et al., 2021). Apart from the length, both are worked out on the
+    principal axes V of T, and what is outside of them counts by its length alone.
 
     Args:
         centre: μ, (F,).
@@ -93,7 +92,7 @@ class IdentityGaussians:
         means: Lᵀ Vᵀ (μ_c − μ), and what `length` makes of λ_c, (C, P + 1).
         spread: the diagonal of T + tI on the axes, (P,).
         outside: what W + wI and T + tI are outside of the axes, (2,).
-        length: the mean of ℓ, and √(10/v), (2,).
+        length: the mean of ℓ, and √(k/v), (2,).
     """
 
     centre: Tensor
@@ -132,7 +131,7 @@ class IdentityGaussians:
         whiten = turn / np.sqrt(np.maximum(inner, 0.0) + w)
         lengths, kept = moments.lengths[present] / counts, kept_identities(len(means))
         v = (moments.square_lengths - float(counts @ np.square(lengths))) / max(total - len(counts), 1.0)
-        length = moments.lengths.sum() / total, np.sqrt(LENGTH_WEIGHT / max(v, LEAST_LENGTH_SPREAD**2))
+        length = moments.lengths.sum() / total, 1 / np.sqrt(max(v, LEAST_LENGTH_SPREAD**2))
         placed = np.column_stack([(means[kept] - centre) @ axes @ whiten, (lengths[kept] - length[0]) * length[1]])
         found = (centre, axes, whiten, placed, variance[: axes.shape[1]] + t, outside, length)
         return cls(*(torch.from_numpy(np.array(part, np.float32, order="C")) for part in found))
@@ -141,6 +140,18 @@ class IdentityGaussians:
     def width(self) -> int:
         """F, the number of features."""
         return len(self.centre)
+
+    def weighing_length(self, weight: float) -> Self:
+        """The same Gaussians, with the length counting more or less.
+
+        Args:
+            weight: what k is multiplied by; 0: only directions count.
+        """
+        scale = weight**0.5
+        means, length = self.means.clone(), self.length.clone()
+        means[:, -1] *= scale
+        length[1] *= scale
+        return replace(self, means=means, length=length)
 
     @torch.no_grad()
     def score(self, features: Tensor, without: Tensor | None = None) -> Tensor:

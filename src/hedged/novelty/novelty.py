@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, final
@@ -14,13 +15,14 @@ from torch import Tensor
 
 from hedged._tensors import load_tensors, save_tensors
 from hedged.errors import DataError, RunError, ShapeError
-from hedged.novelty.gaussians import IdentityGaussians, Ints, Moments, kept_identities
+from hedged.novelty.gaussians import Floats, IdentityGaussians, Ints, Moments, kept_identities
 from hedged.novelty.percentile import Percentile
 
 FILE = "novelty.safetensors"
 FORMAT = "2"
 LEAST_IDENTITIES = 20  # to say what a new one looks like; with fewer, inputs are held out, not identities
 MOST_INPUTS = 20_000  # that a fit looks at
+LENGTH_SHARE = 0.25  # of the interquartile range of scores by directions: what a deviation of the length squared counts
 PARTS = ("centre", "axes", "whiten", "means", "spread", "outside", "length")
 
 
@@ -53,6 +55,9 @@ class Novelty:
     def fitted(cls, features: NDArray[Any] | Tensor, labels: NDArray[Any] | Tensor, seed: int = 0) -> Self:
         """Fit Gaussians to features, and percentiles to the same as if the identity of each were a new one.
 
+        The same held-out scores say what the length counts: a quarter of the interquartile range that they have by
+        directions alone, so that neither of the two drowns the other.
+
         Args:
             features: of training inputs, (n, F).
             labels: the identity each shows, (n,).
@@ -66,18 +71,20 @@ class Novelty:
         identities = int(y.max()) + 1
         everything = Moments.of(x, y, identities)
         gaussians = IdentityGaussians.fitted(everything)
+        held_out, parts = "inputs", list[tuple[IdentityGaussians, Tensor, Tensor | None]]()
         if identities >= LEAST_IDENTITIES:
             places = np.full(identities, -1)
             places[kept_identities(identities)] = np.arange(len(gaussians.means))
-            scores = gaussians.score(torch.from_numpy(x), torch.from_numpy(places[y]))
-            return cls(gaussians, Percentile.fitted(scores.numpy()), "identities")
-        half = rng.permutation(len(x)) % 2 == 0
-        first = Moments.of(x[half], y[half], identities)
-        found = [
-            IdentityGaussians.fitted(moments).score(torch.from_numpy(x[held_out]))
-            for moments, held_out in ((first, ~half), (everything.without(first), half))
-        ]
-        return cls(gaussians, Percentile.fitted(torch.cat(found).numpy()), "inputs")
+            held_out, parts = "identities", [(gaussians, torch.from_numpy(x), torch.from_numpy(places[y]))]
+        else:
+            half = rng.permutation(len(x)) % 2 == 0
+            first = Moments.of(x[half], y[half], identities)
+            fits = (IdentityGaussians.fitted(moments) for moments in (first, everything.without(first)))
+            parts = [(fit, torch.from_numpy(x[rows]), None) for fit, rows in zip(fits, (~half, half), strict=True)]
+        upper, lower = np.quantile(_held_out_scores(parts, 0.0), (0.75, 0.25))
+        weight = LENGTH_SHARE * float(upper - lower)
+        percentile = Percentile.fitted(_held_out_scores(parts, weight))
+        return cls(gaussians.weighing_length(weight), percentile, held_out)
 
     def __call__(self, features: Tensor) -> Tensor:
         """Percentiles of novelty, `(n,)` in (0, 1), in double precision.
@@ -135,6 +142,17 @@ class Novelty:
                 f"{path} is damaged or truncated ({error}): remove it, and fit novelty again with "
                 f"`hedged novelty {folder}`"
             ) from error
+
+
+def _held_out_scores(parts: Sequence[tuple[IdentityGaussians, Tensor, Tensor | None]], weight: float) -> Floats:
+    """The scores of inputs as if they were new.
+
+    Args:
+        parts: Gaussians, the features that they score, and the means that these are not compared with, if any.
+        weight: of the length.
+    """
+    scores = [gaussians.weighing_length(weight).score(features, own) for gaussians, features, own in parts]
+    return torch.cat(scores).numpy()
 
 
 def _check_shapes(found: IdentityGaussians) -> None:
