@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 SOURCES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "tools").glob("*.py")])
 UNPICKLING = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 RUNNING = {"eval", "exec", "compile", "__import__"}
-PACKAGED = {".py", ".pyi", ".typed", ".toml", ".json", ".safetensors", ".html", ".css"}
+PACKAGED = {".py", ".pyi", ".typed", ".toml", ".json", ".safetensors", ".html", ".css", ".js"}
 
 
 def unpickles(tree: ast.AST) -> Iterator[str]:

@@ -233,6 +233,7 @@ def test_a_poor_photo_is_taken_out_of_the_gallery(page: Page) -> None:
 
 def test_a_threshold_is_tried_on_the_calibration_pairs(page: Page) -> None:
     page.show("threshold")
+    page.wait_for("threshold-rule", "Match from")
     with page.service.client() as client:
         said = client.calibration()
     assert said

@@ -23,8 +23,8 @@ from .guarantees import GalleryThresholds as GalleryThresholds
 from .guarantees import false_positive_threshold as false_positive_threshold
 from .guarantees import least_identities as least_identities
 from .guarantees import promised_rates as promised_rates
-from .guess import Guess as Guess
-from .guess import guess as guess
+from .guessing import Guess as Guess
+from .guessing import guess as guess
 from .pairs import ScoredPairs as ScoredPairs
 from .pairs import identities_of_list as identities_of_list
 from .policy import AbstainByCosts as AbstainByCosts

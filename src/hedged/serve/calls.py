@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import ValidationError
 
@@ -129,7 +129,7 @@ async def health(service: Serving) -> Response:
 @router.get(
     "/metrics",
     response_model=None,
-    response_class=PlainTextResponse,
+    response_class=Response,
     responses={200: {"content": {"text/plain": {}}}, **{code: REFUSALS[code] for code in (401, 403, 429)}},
     tags=["service"],
 )
