@@ -11,7 +11,8 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-EXTRAS = ("parquet", "search", "postgres", "timm", "runtime")  # of users, but for onnx, which needs a newer torch
+# of users, but for onnx, which needs a newer torch
+EXTRAS = ("parquet", "search", "postgres", "usearch", "timm", "runtime", "serve")
 LEAST = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(\[[^\]]*\])?>=(?P<version>[0-9.]+)")
 
 

@@ -12,6 +12,7 @@ from typing import Any, final
 import numpy as np
 from fastapi import HTTPException, Request
 from numpy.typing import NDArray
+from python_multipart.exceptions import MultipartParseError
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
@@ -141,6 +142,8 @@ async def _images(request: Request, limits: Limits, columns: tuple[str, ...]) ->
         form = await parser.parse()
     except MultiPartException as error:
         raise HTTPException(422 if error.message.startswith("Too many") else 400, error.message) from error
+    except MultipartParseError as error:  # older ones of starlette let it pass
+        raise HTTPException(400, f"this is no multipart body: {error}") from error
     unknown = sorted({name for name, _ in form.multi_items()} - {"files", *columns})
     if unknown:
         raise HTTPException(422, f"unknown field {unknown[0]!r}: this takes {', '.join(('files', *columns))}")

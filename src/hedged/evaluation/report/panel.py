@@ -13,6 +13,7 @@ from hedged.plots.style import HALO, INK, SCREEN, calm, labels
 
 WIDTH = 4.6  # inches of 100 CSS pixels: a chart is shown at about this size on a desk and at 3/4 of it on a phone
 CSS_DPI, SHARPNESS = 100, 2
+HAIR = 1e-6  # inches: matplotlib before 3.11 cuts what rounding leaves short of a whole pixel
 
 
 @final
@@ -25,7 +26,7 @@ class Panel:
     """
 
     def __init__(self, title: str, height: float = 3.3) -> None:
-        self.figure = Figure(figsize=(WIDTH, height), dpi=CSS_DPI, layout="constrained")
+        self.figure = Figure(figsize=(WIDTH + HAIR, height + HAIR), dpi=CSS_DPI, layout="constrained")
         self.axes: Axes = self.figure.add_subplot()
         self.title = title
         calm(self.axes, SCREEN)

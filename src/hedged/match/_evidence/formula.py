@@ -15,5 +15,6 @@ def log_factor(mean1: Tensor, spread1: Tensor, mean2: Tensor, spread2: Tensor) -
 
 def give_way(factor: Tensor, excess: Tensor) -> Tensor:
     """L + eL/(L + |e|) where L > 0, L elsewhere: rising in L, and of its sign."""
-    known = factor.clamp(min=0)
-    return factor + excess * known / (known + excess.abs() + torch.finfo(factor.dtype).tiny)
+    known, size = factor.clamp(min=0), excess.abs()
+    share = (known + (size + excess)) / (known + size + torch.finfo(factor.dtype).tiny)  # no difference cancels
+    return torch.where(factor > 0, factor * share, factor)
