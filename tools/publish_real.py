@@ -135,8 +135,9 @@ paper. Both are trained on clean and degraded vectors.
 
 **Time.** `fit` on the 6,747 training photos of 1,280 numbers, in a fresh process: with its choices given
 (`Retrofit(ridge=3.0, branches="unit+learnt+wide", strangers=True)`) 16.6 s on two idle cores; asked were 30. With
-everything to be chosen it took 99.5 s; asked were 120. All pairs of 10,000 × 10,000 embeddings in 128 dimensions by `Evidence`, quiet, medians: with one scale an
-input 2.4 times as long as `torch.cdist`, diagonal 31 times; asked were 6 and 40. Both are exact.
+everything to be chosen it took 99.5 s; asked were 120. All pairs of 10,000 × 10,000 embeddings in 128 dimensions by
+`Evidence`, quiet, medians: with one scale an input 2.4 times as long as `torch.cdist`, diagonal 31 times; asked were 6
+and 40. Both are exact.
 """
 
 

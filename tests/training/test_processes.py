@@ -227,7 +227,7 @@ def test_a_process_that_is_killed_is_started_again_and_the_run_ends_with_the_sam
     os.kill(other, signal.SIGKILL)
     told = killed.communicate(timeout=300)[0]
     assert killed.returncode == 0, told
-    assert "trained 400 steps" in told  # twice, if torch aborts a process at its end: all start again, and nothing is left
+    assert "trained 400 steps" in told  # twice, if torch aborts a process at its end: all start again, for nothing
     weights = [load_file(tmp_path / one / "model.safetensors") for one in ("whole", "killed")]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
     assert [record["step"] for record in log(run.folder)] == list(range(5, 401, 5))
