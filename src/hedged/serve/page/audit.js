@@ -1,7 +1,7 @@
 // "Audit": what is likely wrong in the gallery, and one button to mend it.
 import { get, post } from "./api.js";
 import { byId, count, decimal, el, percent, plural } from "./dom.js";
-import { forgetPicture, picture } from "./pictures.js";
+import { picture, whileLeaving } from "./pictures.js";
 
 const STEP = 20; // findings of a kind shown at a time
 const PICTURES = 4; // of each group
@@ -146,13 +146,15 @@ export function createAudit(app) {
     const rows = [...list.querySelectorAll(".finding")];
     const place = rows.findIndex((each) => each.contains(document.activeElement));
     try {
-      const { done } = await post(`/v1/audit/${verb}`, { kind, ids: KINDS[kind].ids(one) });
       const gone = verb === "accept" ? KINDS[kind].drops(one) : [];
-      forget(kind, one, gone);
-      draw();
-      focusNear(place);
-      app.tell(done);
-      if (verb === "accept") await app.changed("audit");
+      await whileLeaving(gone, async () => {
+        const { done } = await post(`/v1/audit/${verb}`, { kind, ids: KINDS[kind].ids(one) });
+        forget(kind, one, gone);
+        draw();
+        focusNear(place);
+        app.tell(done);
+        if (verb === "accept") await app.changed("audit");
+      });
     } catch (error) {
       app.fail(error);
     }
@@ -161,7 +163,6 @@ export function createAudit(app) {
   // What is settled goes, and with it all that is said of items that are no longer there.
   function forget(kind, one, gone) {
     found[kind] = found[kind].filter((each) => each !== one);
-    gone.forEach(forgetPicture);
     for (const each of ["mislabelled", "duplicates", "poor"]) {
       found[each] = found[each].filter((other) => !KINDS[each].ids(other).some((id) => gone.includes(id)));
     }

@@ -3,7 +3,7 @@ import { getPicture } from "./api.js";
 import { el } from "./dom.js";
 
 const MOST = 400; // pictures kept
-const cache = new Map(); // id -> promise of a URL, or of null where there is no picture; the last used is last
+const cache = new Map(); // id -> (promise of) a URL, or null where there is no picture; the last used is last
 const waiting = new WeakMap(); // frame -> what to do once it is seen
 let available = false;
 
@@ -21,7 +21,7 @@ const observer = new IntersectionObserver(
 
 export function setPictures(has) {
   available = has;
-  for (const id of [...cache.keys()]) forgetPicture(id);
+  for (const id of [...cache.keys()]) forget(id);
 }
 
 export const hasPictures = () => available;
@@ -42,10 +42,10 @@ async function show(frame, id, alt) {
 }
 
 function load(id) {
-  const known = cache.get(id) ?? fetchUrl(id);
+  const known = cache.has(id) ? cache.get(id) : fetchUrl(id);
   cache.delete(id);
   cache.set(id, known);
-  if (cache.size > MOST) forgetPicture(cache.keys().next().value);
+  if (cache.size > MOST) forget(cache.keys().next().value);
   return known;
 }
 
@@ -59,9 +59,26 @@ async function fetchUrl(id) {
   }
 }
 
-export async function forgetPicture(id) {
-  const known = cache.get(id);
+// Does what removes items. Their pictures that are on the way are waited for first, and none is asked for meanwhile:
+// the service no longer knows them.
+export async function whileLeaving(ids, work) {
+  const known = ids.map((id) => cache.get(id));
+  ids.forEach((id) => cache.set(id, null));
+  await Promise.all(known);
+  try {
+    await work();
+  } finally {
+    ids.forEach((id) => cache.delete(id));
+    known.forEach(release);
+  }
+}
+
+function forget(id) {
+  release(cache.get(id));
   cache.delete(id);
+}
+
+async function release(known) {
   const url = await known;
   if (url) URL.revokeObjectURL(url);
 }

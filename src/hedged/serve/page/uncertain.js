@@ -1,7 +1,7 @@
 // "Most uncertain": items by η, a page at a time.
 import { get, remove } from "./api.js";
 import { byId, count, decimal, el, percent } from "./dom.js";
-import { forgetPicture, picture } from "./pictures.js";
+import { picture, whileLeaving } from "./pictures.js";
 
 const PAGE = 24;
 
@@ -38,11 +38,12 @@ export function createUncertain(app) {
     const text = `${item.id}, ${named}, leaves the gallery. This cannot be undone.`;
     if (!(await app.confirm("Remove this item?", text, "Remove"))) return;
     try {
-      await remove("/v1/items", { id: item.id });
-      forgetPicture(item.id);
-      app.tell(`Removed ${item.id}.`);
-      await app.changed();
-      await load();
+      await whileLeaving([item.id], async () => {
+        await remove("/v1/items", { id: item.id });
+        app.tell(`Removed ${item.id}.`);
+        await app.changed();
+        await load();
+      });
       byId("view-uncertain").focus({ preventScroll: true }); // its button is gone
     } catch (error) {
       app.fail(error);
