@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -13,12 +14,11 @@ from laws import seeded
 from search.gallery import KINDS, Make, embeddings, rows
 
 from hedged import Evidence, Gaussian, MatchCurve, MatchModel, Mixture, Point
+from hedged._odds import expit
 from hedged.distributions import Distribution
 from hedged.errors import DataError, ShapeError, ValueRangeError
 from hedged.metrics import adjusted_rand_index
-from hedged.search import Clusters, Where, find_clusters, read_clusters
-from hedged.search.cluster import MEMBERSHIP_TEMPER
-from hedged.search.merging import Comparison, Merging
+from hedged.search import Clusters, Where, cluster, find_clusters, merging, read_clusters
 
 EVIDENCE = Evidence().requires_grad_(False)
 CURVE = MatchCurve().requires_grad_(False)
@@ -35,17 +35,25 @@ def people(identities: int, of_each: int, noise: float, seed: int = 0, dim: int 
 
 
 def slow_merging(z: Distribution, model: MatchModel, rate: float) -> set[frozenset[int]]:
-    """All pairs of clusters anew, the best merged, until none is above zero."""
+    """All pairs of clusters anew, the two with the highest mean merged while it is positive; the best partition."""
+    log_odds = model.matrix(z, z).double().numpy()
+    matches = expit(log_odds + math.log(rate / (1 - rate)))
     clusters = [frozenset([i]) for i in range(len(z))]
-    prior = math.log(rate / (1 - rate))
+    ways = [set(clusters)]
     while len(clusters) > 1:
-        owner = torch.tensor([k for i in range(len(z)) for k, members in enumerate(clusters) if i in members])
-        gains = model.matrix(model.fuse(z, owner), model.fuse(z, owner)).fill_diagonal_(-torch.inf) + prior
-        if gains.max() <= 0:
+        means = {pair: log_odds[np.ix_(*map(list, pair))].mean() for pair in combinations(clusters, 2)}
+        a, b = max(means, key=lambda pair: means[pair])
+        if means[a, b] <= 0:
             break
-        a, b = sorted(divmod(int(gains.argmax()), len(clusters)))
-        clusters[a] |= clusters.pop(b)
-    return set(clusters)
+        clusters = [each for each in clusters if each not in (a, b)] + [a | b]
+        ways.append(set(clusters))
+
+    def expected_f1(way: set[frozenset[int]]) -> float:
+        together = [pair for cluster in way for pair in combinations(sorted(cluster), 2)]
+        expected = len(z) + 2 * sum(matches[pair] for pair in together)  # each item is together with itself
+        return float(expected / (len(z) + len(together) + rate * len(z) * (len(z) - 1) / 2))
+
+    return max(ways, key=expected_f1)
 
 
 def as_sets(found: Clusters) -> set[frozenset[int]]:
@@ -56,11 +64,8 @@ def as_sets(found: Clusters) -> set[frozenset[int]]:
 @given(seed=st.integers(0, 999), noise=st.sampled_from([0.2, 0.6, 1.5]), rate=st.sampled_from([0.03, 0.3]))
 def test_the_likeliest_are_merged_first(seed: int, noise: float, rate: float) -> None:
     z = people(3, 3, noise, seed).to(torch.float64)
-    everybody = np.array([[j for j in range(9) if j != i] for i in range(9)])
     for model in (EVIDENCE, CURVE):
-        comparison = Comparison(model, lambda logits: logits, math.log(rate / (1 - rate)))
-        found = Merging(z, everybody, comparison).run()
-        assert {frozenset(np.flatnonzero(found == k).tolist()) for k in found} == slow_merging(z, model, rate)
+        assert as_sets(find_clusters(z, model, rate)) == slow_merging(z, model, rate)
 
 
 def test_identities_are_found_and_the_base_rate_with_them() -> None:
@@ -86,29 +91,39 @@ def test_the_surer_half_is_right_more_often() -> None:
     assert np.mean(np.array(true)[sure]) > np.mean(np.array(true)[~sure]) + 0.1
 
 
-def test_probabilities_are_bayes_rule_tempered() -> None:
+def test_probabilities_are_the_means_of_those_of_pairs() -> None:
     z, rate = people(3, 3, noise=0.7, seed=2).to(torch.float64), 0.2
     found = find_clusters(z, EVIDENCE, rate)
+    matches = expit(EVIDENCE.matrix(z, z).double().numpy() + math.log(rate / (1 - rate)))
+    groups = [np.flatnonzero(found.numbers == k) for k in range(len(found))]
+    assert 1 < len(groups) < 9
     for i in range(9):
-        odds = {}
-        for k in range(len(found)):
-            members = [j for j in np.flatnonzero(found.numbers == k).tolist() if j != i]
-            if members:
-                template = EVIDENCE.fuse(z[members], torch.zeros(len(members), dtype=torch.int64))
-                odds[k] = (EVIDENCE.logit(z[i : i + 1], template).exp().item() * rate / (1 - rate)) ** MEMBERSHIP_TEMPER
-        total = 1 + sum(odds.values())
+        means = {k: matches[i, group[group != i]].mean() for k, group in enumerate(groups) if set(group) != {i}}
         mine = int(found.numbers[i])
-        assert found.probability[i] == pytest.approx(odds.get(mine, 1.0) / total)
-        other = {k: p / total for k, p in odds.items() if k != mine}
-        assert found.elsewhere_probability[i] == pytest.approx(max(other.values()))
-        assert other[int(found.elsewhere[i])] == pytest.approx(max(other.values()))
+        own = means.pop(mine, None)
+        assert found.elsewhere_probability[i] == pytest.approx(max(means.values()))
+        assert means[int(found.elsewhere[i])] == max(means.values())
+        assert found.probability[i] == pytest.approx(1 - max(means.values()) if own is None else own)
     for pair in found.alike:
-        sides = [EVIDENCE.fuse(z, torch.from_numpy(found.numbers))[k : k + 1] for k in pair[:2]]
-        odds_of_one = EVIDENCE.logit(*sides).exp().item() * rate / (1 - rate)
-        assert pair.probability == pytest.approx(odds_of_one / (1 + odds_of_one))
         assert pair.first < pair.second
-        assert pair.probability <= 0.5  # else they had been merged
+        assert pair.probability == pytest.approx(matches[np.ix_(groups[pair.first], groups[pair.second])].mean())
+    assert len(found.alike) == len({pair[:2] for pair in found.alike}) > 0
     assert [pair.probability for pair in found.alike] == sorted((p.probability for p in found.alike), reverse=True)
+
+
+def test_few_neighbours_and_few_pairs_at_a_time_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    z = people(40, 8, noise=0.1, dim=12)
+    everybody = find_clusters(z, EVIDENCE)
+    monkeypatch.setattr(cluster, "NEIGHBOURS", 5)
+    monkeypatch.setattr(merging, "MOST_AT_ONCE", 7)
+    assert as_sets(find_clusters(z, EVIDENCE)) == as_sets(everybody)
+
+
+def test_mixtures_are_clustered_too() -> None:
+    mean = torch.tensor([0.0, 0.1, 3.0])[:, None, None] + torch.tensor([[0.0], [0.05]])
+    z = Mixture(mean, torch.full((3, 2, 1), 0.01))
+    for model in (CURVE, EVIDENCE):
+        assert find_clusters(z, model, 0.3).numbers.tolist() == [0, 0, 1]
 
 
 def test_an_item_that_says_nothing_stays_alone_and_joins_no_others() -> None:
@@ -166,6 +181,3 @@ def test_what_cannot_be_clustered_is_refused() -> None:
         find_clusters(z[:0], CURVE)
     with pytest.raises(ShapeError, match="at least one embedding"):
         find_clusters(z[0], CURVE)
-    mixture = Mixture(torch.zeros(3, 2, 4), torch.full((3, 2, 4), 0.5))
-    with pytest.raises(ShapeError, match="Gaussians are fused"):
-        find_clusters(mixture, EVIDENCE, 0.1)

@@ -44,7 +44,7 @@ def cluster(
     """Find out which rows of a store show the same identity, without labels.
 
     Each row gets a cluster and the probability that it belongs there; clusters that may be one are listed. Clusters
-    are merged while it is likelier that they show one identity than two, by the match model of the store.
+    grow by the log-odds of their pairs, as far as the match model of the store expects most pairs to be right.
     """
     from hedged.decisions import load_decider
     from hedged.search import open_store, read_clusters

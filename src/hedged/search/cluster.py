@@ -16,17 +16,13 @@ from hedged.distributions import Distribution
 from hedged.errors import DataError, ShapeError, ValueRangeError
 from hedged.match import MatchModel, best_matches
 from hedged.search.identify import LogOdds
-from hedged.search.index import without_repeats
 from hedged.search.merging import Comparison, Merging
 from hedged.search.rows import Filter
 from hedged.search.store import Store
 
 NEIGHBOURS = 30  # of each item, that it may be merged with
-FOLDS = 10  # of a cluster; an item is compared with the members that are not of its fold
 MOST_COMPARED = 3000  # items whose pairs tell how many pairs match
 MOST_STEPS = 200  # of EM
-MOST_SWEEPS = 5  # in which items move to where they most likely belong
-MEMBERSHIP_TEMPER = 0.2  # how far the odds of membership are trusted: chosen on validation identities (docs/search.md)
 LEAST_PROBABILITY = 0.01  # that two clusters are one, to be worth telling
 
 Numbers = NDArray[np.int64]
@@ -55,7 +51,8 @@ class Clusters:
     Args:
         ids: The n ids.
         numbers: The cluster of each item, `(n,)`, from 0, the largest first.
-        probability: That the item belongs to its cluster, `(n,)`; of an item alone, that it belongs to no other.
+        probability: That the item shows whom the others of its cluster show, `(n,)`; of an item alone, that it belongs
+            to no other.
         elsewhere: The likeliest other cluster of each item, `(n,)`; −1 where none is near.
         elsewhere_probability: That the item belongs there, `(n,)`.
         alike: Clusters that may be one, the likeliest first.
@@ -90,13 +87,13 @@ def find_clusters(
 ) -> Clusters:
     """Items that show one identity, by the log-odds of a match that identification uses.
 
-    Clusters start with one item each. Those two are merged next whose log-odds of being one are highest,
-    log π/(1 − π) + log-odds(m | A, B) with each cluster fused into one embedding, until all are below zero. Then items
-    move, a few times over, to where they most likely belong.
+    Clusters start with one item each. Those two are merged next whose pairs of items have the highest mean log-odds of
+    a match, while it is above zero. Of all partitions on the way, the one with the highest expected F1 of pairs is
+    taken, p with the base rate, each item and itself a pair: (n + 2 Σ p) / (n + pairs together + matching pairs), the
+    sum over pairs that are together.
 
-    P(i ∈ C) = odds_C^τ / (1 + Σ odds^τ) over the clusters near item i, compared with their members without it; the 1
-    stands for an identity of its own. The odds are tempered, τ = 0.2: of clusters that hold a few strangers, they are
-    too sure of themselves.
+    The probability that an item belongs to a cluster is the mean p of its pairs with the others in it: the share of
+    them that shows whom it shows.
 
     Args:
         z: n embeddings.
@@ -115,13 +112,13 @@ def find_clusters(
     _check(z, names, base_rate)
     calibrated = calibrated or (lambda logits: logits)
     rate = _likeliest_base_rate(z, model, calibrated) if base_rate is None else base_rate
-    comparison = Comparison(model, calibrated, math.log(rate) - math.log1p(-rate))
     if len(z) == 1:
         nothing = np.full(1, -1)
         return Clusters(names, np.zeros(1, np.int64), np.ones(1), nothing, np.zeros(1), [], rate)
     near = best_matches(z, z, model, min(NEIGHBOURS, len(z) - 1), exclude_self=True).items.numpy()
-    numbers = _settled(z, near, _numbered(Merging(z, near, comparison).run()), comparison)
-    return _described(names, z, near, numbers, comparison, rate)
+    comparison = Comparison(z, model, calibrated, math.log(rate) - math.log1p(-rate))
+    numbers = _numbered(Merging(comparison, near, rate * len(z) * (len(z) - 1) / 2).run())
+    return _described(names, near, numbers, comparison, rate)
 
 
 def read_clusters(
@@ -177,99 +174,28 @@ def _numbered(groups: Numbers) -> Numbers:
     return places[group.reshape(-1)]
 
 
-class _Membership(NamedTuple):
-    """Log-odds that n items belong to clusters: their own, without them, `(n,)`, and others that are near, `(n, m)`.
-
-    Log-odds of −∞ stand for no cluster: an item alone, or a place in `others` whose number is −1.
-    """
-
-    own: Probabilities
-    others: Probabilities
-    numbers: Numbers
-
-    @property
-    def best(self) -> tuple[Numbers, Probabilities]:
-        """The likeliest other cluster of each item, −1 for none, and its log-odds, `(n,)` each."""
-        rows, best = np.arange(len(self.own)), self.others.argmax(1)
-        return self.numbers[rows, best], self.others[rows, best]
-
-    @property
-    def total(self) -> Probabilities:
-        """log(1 + Σ odds), `(n,)`."""
-        nobody = np.zeros(len(self.own))
-        return np.asarray(np.logaddexp.reduce(np.column_stack([nobody, self.own, self.others]), axis=1))
-
-
-def _membership(z: Distribution, near: Numbers, numbers: Numbers, comparison: Comparison) -> _Membership:
-    model = comparison.model
-    singles, templates = model.fuse(z, torch.arange(len(z))), model.fuse(z, torch.from_numpy(numbers))
-    chosen = without_repeats(np.where(numbers[near] == numbers[:, None], -1, numbers[near]))
-    chosen = -np.sort(-chosen, axis=1)[:, : max(int((chosen >= 0).sum(1).max()), 1)]
-    others = comparison.log_odds(model.chosen_logits(singles, templates, torch.from_numpy(chosen)))
-    return _Membership(_own_log_odds(z, singles, numbers, comparison), np.where(chosen < 0, -np.inf, others), chosen)
-
-
-def _settled(z: Distribution, near: Numbers, numbers: Numbers, comparison: Comparison) -> Numbers:
-    """Clusters in which each item is where it most likely belongs: some move, a few times over."""
-    for _ in range(MOST_SWEEPS):
-        found = _membership(z, near, numbers, comparison)
-        best, elsewhere = found.best
-        stays = found.own >= np.maximum(elsewhere, 0)
-        leaves = ~stays & (elsewhere <= 0)
-        moved = np.where(stays, numbers, best)
-        moved[leaves] = numbers.max() + 1 + np.arange(leaves.sum())
-        moved = _numbered(moved)
-        if np.array_equal(moved, numbers):
-            break
-        numbers = moved
-    return numbers
-
-
-def _described(
-    ids: list[str], z: Distribution, near: Numbers, numbers: Numbers, comparison: Comparison, rate: float
-) -> Clusters:
+def _described(ids: list[str], near: Numbers, numbers: Numbers, comparison: Comparison, rate: float) -> Clusters:
     """The clusters with all their probabilities."""
-    found = _membership(z, near, numbers, comparison)
-    found = _Membership(MEMBERSHIP_TEMPER * found.own, MEMBERSHIP_TEMPER * found.others, found.numbers)
-    best, elsewhere = found.best
-    is_alone = np.bincount(numbers)[numbers] == 1
-    return Clusters(
-        ids,
-        numbers,
-        np.exp(np.where(is_alone, 0.0, found.own) - found.total),
-        np.where(np.isfinite(elsewhere), best, -1),
-        np.exp(elsewhere - found.total),
-        _alike(z, numbers, found.numbers, comparison),
-        rate,
-    )
+    count = len(numbers)
+    members = np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers))[:-1])
+    own, elsewhere, best = np.zeros(count), np.full(count, -1), np.zeros(count)
+    alike: dict[tuple[int, int], float] = {}
+    for k, items in enumerate(members):
+        others = np.setdiff1d(numbers[near[items]], [k])
+        groups = [items, *(members[j] for j in others.tolist())]
+        sizes = np.array([max(len(items) - 1, 1), *map(len, groups[1:])])
+        matches = comparison.sums(items, groups)[1]
+        matches[:, 0] -= comparison.with_itself(items)
+        means = np.clip(matches / sizes, 0, 1)
+        if len(others):
+            elsewhere[items], best[items] = others[means[:, 1:].argmax(1)], means[:, 1:].max(1)
+        own[items] = means[:, 0] if len(items) > 1 else 1 - best[items]
+        alike |= {
+            (min(k, j), max(k, j)): p for j, p in zip(others.tolist(), means[:, 1:].mean(0).tolist(), strict=True)
+        }
+    likely = sorted((Alike(*pair, p) for pair, p in alike.items() if p >= LEAST_PROBABILITY), key=_likeliest_first)
+    return Clusters(ids, numbers, own, elsewhere, best, likely, rate)
 
 
-def _own_log_odds(z: Distribution, singles: Distribution, numbers: Numbers, comparison: Comparison) -> Probabilities:
-    """Log-odds of each item and the rest of its cluster, `(n,)`; −∞ for an item alone.
-
-    A cluster has ten folds, or as many as members; the rest are the members of all other folds.
-    """
-    found = np.full(len(z), -np.inf)
-    order = np.argsort(numbers, kind="stable")
-    for members in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
-        if len(members) == 1:
-            continue
-        folds = np.arange(len(members)) % min(len(members), FOLDS)
-        fold, row = np.nonzero(folds[None, :] != np.arange(folds.max() + 1)[:, None])
-        rests = comparison.model.fuse(z.take(torch.from_numpy(members[row])), torch.from_numpy(fold))
-        logits = comparison.model.logit(singles.take(torch.from_numpy(members)), rests.take(torch.from_numpy(folds)))
-        found[members] = comparison.log_odds(logits)
-    return found
-
-
-def _alike(z: Distribution, numbers: Numbers, near: Numbers, comparison: Comparison) -> list[Alike]:
-    """Pairs of clusters that may be one, the likeliest first; `near` are the clusters near each item, `(n, m)`."""
-    templates = comparison.model.fuse(z, torch.from_numpy(numbers))
-    first, second = np.repeat(numbers, near.shape[1]), near.reshape(-1)
-    pairs = np.unique(np.sort(np.stack([first, second])[:, second >= 0], axis=0), axis=1)
-    if not pairs.shape[1]:
-        return []
-    probes, chosen = templates.take(torch.from_numpy(pairs[0])), torch.from_numpy(pairs[1])
-    p = expit(comparison.log_odds(comparison.model.chosen_logits(probes, templates, chosen[:, None])[:, 0]))
-    order = [i for i in np.argsort(-p, kind="stable").tolist() if p[i] >= LEAST_PROBABILITY]
-    return [Alike(int(pairs[0, i]), int(pairs[1, i]), float(p[i])) for i in order]
+def _likeliest_first(pair: Alike) -> tuple[float, int, int]:
+    return -pair.probability, pair.first, pair.second
