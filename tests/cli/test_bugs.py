@@ -19,6 +19,9 @@ PLACES = {  # where a bug is put, and a command that comes there
     "hedged.match.curve.MatchCurve.logit": "match",
     "hedged.search.engines.sqlite.SqliteStore.state": "search",
     "hedged.search.engines._faiss.FaissIndex.sync": "search",
+    "hedged.search.engines._index_file._checksum": "search",
+    "hedged.search.engines._index_file._plan": "search",
+    "hedged.search.engines._first_stage.FirstStage.read": "search a graph",
     "hedged.search.engines._sql.description_fault": "search",
     "hedged.search.repair._rows": "repair",
     "hedged.decisions.decider.Decider.describe": "calibrate",
@@ -84,11 +87,13 @@ def test_a_bug_is_shown_with_its_traceback(
     commands = {
         "match": ("match", run, *images[:2]),
         "search": ("search", run, store, images[0]),
+        "search a graph": ("search", run, store, images[0]),
         "repair": ("index", "repair", store, tmp_path / "new.db"),
         "calibrate": ("calibrate", run),
     }
-    if PLACES[place] in ("search", "repair"):
-        assert hedged("index", "build", run, store, *images[:2]).code == 0
+    if PLACES[place] in ("search", "search a graph", "repair"):
+        stage = "hnsw" if PLACES[place] == "search a graph" else "exact"
+        assert hedged("index", "build", run, store, *images[:2], "--first-stage", stage).code == 0
 
     def broken(*_: object, **__: object) -> None:
         raise bug("a bug")

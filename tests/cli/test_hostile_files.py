@@ -20,7 +20,7 @@ from hedged import Embedder
 from hedged import _decode as decode
 from hedged.search import Rows, open_store
 from hedged.search.engines._checks import header_checksum
-from hedged.search.engines._faiss import file_of
+from hedged.search.engines._index_file import file_of
 
 DEEP = "[" * 100_000
 CONTENTS: dict[str, bytes] = {

@@ -26,7 +26,7 @@ from search.writing import (
 )
 
 from hedged.search import FaissIndex, SqliteStore, Where
-from hedged.search.engines._faiss import file_of
+from hedged.search.engines._index_file import file_of
 
 KILLS = 20
 

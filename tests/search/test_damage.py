@@ -11,9 +11,14 @@ import struct
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors import safe_open
+from safetensors.numpy import save
+from safetensors.torch import save_file
 from search.gallery import KINDS, Make, embeddings, header_of, rows
 from search.test_old_stores import DUMP
 
@@ -31,7 +36,8 @@ from hedged.search import (
     open_store,
     repair_store,
 )
-from hedged.search.engines._faiss import IndexFile, file_of, read_index_file, write_index_file
+from hedged.search.engines import _index_file
+from hedged.search.engines._index_file import IndexFile, file_of, read_index_file, write_index_file
 from hedged.search.engines._sql import SqlStore
 from hedged.search.index import Kind
 
@@ -282,6 +288,45 @@ def test_an_index_file_of_other_vectors_is_not_used(path: Path, tmp_path: Path) 
         found = FaissIndex(store).search(probes, 5, candidates=ROWS)
         file.unlink()
         assert found == FaissIndex(store).search(probes, 5, candidates=ROWS)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "parts"),
+    [
+        ({"plan": "[]"}, {}),
+        ({"plan": '{"kind": "none"}'}, {}),
+        ({"plan": '{"of": "others"}'}, {}),
+        ({"plan": "{"}, {}),
+        ({"state": "{}"}, {}),
+        ({"state": '["a", "b", "c"]'}, {}),
+        ({}, {"keys": None}),
+        ({}, {"keys": np.zeros(ROWS, np.int64)}),
+        ({}, {"packed": np.zeros((ROWS, 8), np.float16)}),
+        ({}, {"stage": np.zeros(9, np.uint8)}),
+        ({}, {"stage": np.zeros(9, np.float32)}),
+    ],
+)
+def test_an_index_file_of_others_is_not_used(path: Path, metadata: dict[str, str], parts: dict[str, Any]) -> None:
+    """One whose checksum is right; none of it is a bug."""
+    file, header = file_of(path), header_of("gaussian")
+    with SqliteStore(path) as store:
+        FaissIndex(store).save()
+    with safe_open(file, framework="numpy") as opened:
+        words = opened.metadata() | metadata
+        tensors = {name: opened.get_tensor(name) for name in opened.keys()} | parts  # noqa: SIM118 (not a dict)
+    tensors = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    del words["checksum"]
+    file.write_bytes(save(tensors, {**words, "checksum": str(_index_file._checksum(tensors, words))}))
+    assert read_index_file(file, header) is None
+    with SqliteStore(path) as store:
+        store.remove(["row 3"])
+        assert len(FaissIndex(store)) == ROWS - 1
+
+
+def test_an_index_file_of_numbers_that_numpy_does_not_know_is_not_used(path: Path) -> None:
+    for dtype in (torch.bfloat16, torch.float8_e4m3fn):
+        save_file({"keys": torch.zeros(3, dtype=dtype)}, file_of(path), {"format": _index_file.FORMAT})
+        assert read_index_file(file_of(path), header_of("gaussian")) is None
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -17,7 +17,8 @@ from hedged import best_matches, match_matrix, self_mismatch
 from hedged.distributions import Distribution
 from hedged.errors import ConfigError, ShapeError, ValueRangeError
 from hedged.search import FaissIndex, Hit, Plan, Rows, SqliteStore, Store, Where, parse_where
-from hedged.search.engines._faiss import FirstStage, file_of
+from hedged.search.engines._first_stage import FirstStage
+from hedged.search.engines._index_file import file_of
 from hedged.search.index import Kind
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from search.gallery import KINDS, MODEL, embeddings, header_of
 
 from hedged.errors import StoreError
 from hedged.search import FaissIndex, Plan, Rows, SqliteStore, create_store, open_store, refuse_existing, reserve
-from hedged.search.engines._faiss import file_of
+from hedged.search.engines._index_file import file_of
 from hedged.search.index import Kind
 
 REMOVED = 40
@@ -32,6 +33,22 @@ import hedged._files
 from hedged.search import SqliteStore
 hedged._files._force_to_disk = lambda path: os.kill(os.getpid(), 9)
 SqliteStore(sys.argv[1]).remove(sys.argv[2:])
+"""
+SAVE_AND_DIE = """
+import os, sys, time
+import hedged._files
+from hedged.search import FaissIndex, SqliteStore
+from pathlib import Path
+def die(*_):
+    print("written", flush=True)
+    time.sleep(float(sys.argv[3]))
+    os.kill(os.getpid(), 9)
+if sys.argv[2] == "before it is in its place":
+    hedged._files._force_to_disk = die
+else:
+    replace = Path.replace
+    Path.replace = lambda part, path: (replace(part, path), die())
+FaissIndex(SqliteStore(sys.argv[1])).save()
 """
 
 
@@ -136,6 +153,54 @@ def test_what_a_killed_process_removed_goes_with_the_next(tmp_path: Path, how: s
         assert store.remove(["nobody"]) == 0
     assert left_of(tmp_path, given, list(range(10))) == []
     assert not list(tmp_path.glob(".*.part"))
+
+
+@pytest.mark.parametrize("moment", ["before it is in its place", "after"])
+def test_what_is_removed_while_an_index_is_saved_is_not_left_by_a_kill(tmp_path: Path, moment: str) -> None:
+    """Who saves knows the rows, has written them, and dies a moment after another begins to remove them."""
+    path, given = tmp_path / "a.db", many("gaussian", 50, 4)
+    with SqliteStore.create(path, header_of("gaussian")) as store:
+        store.add(given)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", SAVE_AND_DIE, str(path), moment, "0.5"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as saving:
+        assert saving.stdout is not None
+        assert saving.stdout.readline() == "written\n"
+        assert len(left_of(tmp_path, given, list(range(10)))) == 2  # the store, and the other
+        with SqliteStore(path) as store:
+            assert store.remove(given.ids[:10]) == 10
+    assert saving.returncode == -signal.SIGKILL
+    assert left_of(tmp_path, given, list(range(10))) == []
+    assert not list(tmp_path.glob(".*.part"))
+
+
+def test_an_index_file_that_cannot_be_emptied_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, given = tmp_path / "a.db", many("gaussian", 50, 4)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with SqliteStore.create(path, header_of("gaussian")) as store:
+        store.add(given)
+        FaissIndex(store).save()
+        monkeypatch.setattr("hedged._files._force_to_disk", full)
+        store.remove(given.ids[:10])
+    assert left_of(tmp_path, given, list(range(10))) == []
+    assert not file_of(path).exists()
+
+
+def test_a_search_does_not_wait_long_to_keep_its_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hedged.search.engines._faiss.KEEP_SECONDS", 0.05)
+    path = tmp_path / "a.db"
+    with SqliteStore.create(path, header_of("gaussian")) as store, SqliteStore(path) as other:
+        store.add(many("gaussian", 50, 4))
+        index = FaissIndex(store)
+        with other._writing():
+            index.keep()
+            assert not file_of(path).exists()
+            assert store.count() == 50
+        index.keep()
+    assert file_of(path).exists()
 
 
 def test_a_store_that_cannot_be_scrubbed_now_says_so(

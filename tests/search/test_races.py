@@ -23,7 +23,7 @@ from search.writing import OF_A_BATCH, batch
 
 from hedged.errors import StoreError
 from hedged.search import FaissIndex, PostgresStore, Rows, SqliteStore, Store, create_store, open_store, reserve
-from hedged.search.engines._faiss import file_of
+from hedged.search.engines._index_file import file_of
 
 BATCHES = 3
 MANY = int(os.environ.get("HEDGED_RACES", "20"))  # by hand: 100

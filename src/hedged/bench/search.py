@@ -12,7 +12,7 @@ from hedged.bench.timing import Line, side_by_side
 from hedged.distributions import Gaussian
 from hedged.match import MatchCurve, best_matches
 from hedged.search import FaissIndex, Header, Rows, SqliteStore
-from hedged.search.engines._faiss import import_faiss
+from hedged.search.engines._first_stage import import_faiss
 
 ITEMS, QUERIES, OF_ONE, DIM, K = 1_000_000, 100, 10, 20, 10
 DECADES = 4  # of the variances, below one

@@ -16,6 +16,7 @@ from hedged.search.engines._checks import RawRow, checksum
 from hedged.search.engines._sql import MAX_NAMED, TAGS, SqlStore, keys_of, read_header, tags
 from hedged.search.engines._sqlite_file import (
     DAMAGED,
+    TIMEOUT_SECONDS,
     TRACES,
     FileIdentity,
     connect_to_read,
@@ -213,6 +214,29 @@ class SqliteStore(SqlStore, scheme=""):
                 raise
         self._check_in_place("what was being written is lost with it")
 
+    @contextmanager
+    def unchanging(self, patience: float = TIMEOUT_SECONDS) -> Iterator[None]:
+        """Until the end of `with` the store may be read, and nobody writes to it: who wants to waits.
+
+        Args:
+            patience: Seconds to wait for a writer.
+        """
+        self._refuse_reading()
+        with translating_errors(self._path):
+            ((usual,),) = self._all("PRAGMA busy_timeout")
+            self.wait_at_most(patience)
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+            finally:
+                self.wait_at_most(usual / 1000)
+            self._depth = 1  # all that is read is read within
+            try:
+                self._check_in_place("nothing was written")
+                yield
+            finally:
+                self._depth = 0
+                self._connection.rollback()
+
     def _check_in_place(self, consequence: str) -> None:
         """Refuse to go on with a file that is no longer at the path: it was deleted, and perhaps built anew."""
         there = identity_of(self._path)
@@ -264,7 +288,7 @@ class SqliteStore(SqlStore, scheme=""):
 
         Yields the number of the write, and a list for the keys of the rows whose embeddings are to be forgotten.
         """
-        from hedged.search.engines._faiss import forget_rows
+        from hedged.search.engines._index_file import forget_rows
 
         outdated: list[int] = []
         with self._writing() as change:
@@ -333,7 +357,7 @@ class SqliteStore(SqlStore, scheme=""):
         return faults
 
     def _faults_of_index(self) -> list[str]:
-        from hedged.search.engines._faiss import index_file_faults
+        from hedged.search.engines._index_file import index_file_faults
 
         return index_file_faults(self)
 
