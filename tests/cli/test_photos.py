@@ -205,6 +205,20 @@ def test_embed_and_match_take_photos_of_any_size(hedged: Hedged, photo_run: Path
     assert Embedder.load(photo_run).architecture.resize == 36
 
 
+def test_a_flipped_bit_in_the_cache_is_told(
+    hedged: Hedged, album: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEDGED_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "c.toml").write_text(CONFIG.format(path=album))
+    assert hedged("train", tmp_path / "c.toml", "--out", tmp_path / "run").code == 0
+    (pixels,) = (tmp_path / "cache").rglob("pixels.npy")
+    content = bytearray(pixels.read_bytes())
+    content[200::5000] = bytes(one ^ 8 for one in content[200::5000])
+    pixels.write_bytes(content)
+    for command in (("train", tmp_path / "c.toml", "--out", tmp_path / "again"), ("evaluate", tmp_path / "run")):
+        check_refused(hedged(*command), "in it is not what was written): delete that folder")
+
+
 def test_photos_that_have_gone_are_told(hedged: Hedged, photo_run: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()

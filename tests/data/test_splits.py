@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hedged.data import Photos, SplitRule, Splits
-from hedged.data.photos.cache import Decoded
+from hedged.data.photos.cache import Decoded, Squares
 from hedged.data.photos.dataset import split_photos
 from hedged.data.photos.listing import Listing
 from hedged.errors import DataError
@@ -22,7 +22,8 @@ def split(
     identities: list[str], parts: list[str] | None = None, broken: tuple[int, ...] = (), **rule: Any
 ) -> Splits[Photos]:
     paths = [Path(f"{i}.jpg") for i in range(len(identities))]
-    decoded = Decoded(np.zeros((len(paths), 8, 8, 3), np.uint8), dict.fromkeys(broken, "broken"))
+    squares = Squares(Path("cache"), np.zeros((len(paths), 8, 8, 3), np.uint8), np.zeros(len(paths), np.uint32))
+    decoded = Decoded(squares, dict.fromkeys(broken, "broken"))
     return split_photos(Listing(paths, identities, parts), decoded, 6, SplitRule(**rule), "test")
 
 

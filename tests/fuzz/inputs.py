@@ -10,6 +10,7 @@ import numpy as np
 from fuzz.seeds import FileTarget
 from PIL import Image, features
 
+from hedged._decode import read_middle
 from hedged.data import offline_digits, read_pairs
 from hedged.data.features.files import read_features
 from hedged.data.inputs import image_batches
@@ -199,8 +200,10 @@ class PhotoCaches(FileTarget):
         chosen.write_bytes(damaged(random, chosen.name, chosen.read_bytes()))
 
     def use(self, folder: Path) -> None:
-        decoded = decode_all(sorted((folder / "photos").iterdir()), 8, folder / "cache")
-        assert decoded.pixels.shape == (3, 8, 8, 3)
+        paths = sorted((folder / "photos").iterdir())
+        decoded = decode_all(paths, 8, folder / "cache")
+        assert not decoded.broken
+        np.testing.assert_array_equal(decoded.pixels[np.arange(3)], [read_middle(path, 8) for path in paths])
 
 
 @final

@@ -7,14 +7,17 @@ import logging
 import math
 import os
 import warnings
+import zlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, final
+from typing import BinaryIO, final
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ValidationError
 
 from hedged._decode import Pixels, file_bytes, read_middle
 from hedged._files import make_folder, write_atomically, write_json
@@ -26,13 +29,43 @@ from hedged.data.cache import cache_folder
 from hedged.data.config import Broken
 from hedged.errors import DataError, RunError
 
-FORMAT = 1  # of the pixels: raise it whenever the same file would be decoded to others
+FORMAT = 2  # raise it whenever the same file would be decoded to other pixels, or others files are kept
 PHOTOS_PER_TASK = 16  # photos that a thread takes at a time
 PIXELS, FILES = "pixels.npy", "files.json"
-MAX_FILES_BYTES = 2**28  # of the list of broken files, which may be all of a million
+CHECKSUM = np.dtype("<u4")
+MAX_FILES_BYTES = 2**28  # of what is kept of them: all of a million may be broken
 MAX_NAMED = 100  # broken files that are named one by one
 
 logger = logging.getLogger("hedged")
+
+
+@final
+class Squares:
+    """Decoded photos on disk, each of them compared with its checksum whenever it is read.
+
+    Args:
+        folder: of the cache, for messages.
+        pixels: uint8 (n, side, side, 3), mapped from disk.
+        checksums: CRC-32 of the pixels of each photo, (n,).
+    """
+
+    def __init__(self, folder: Path, pixels: Pixels, checksums: NDArray[np.uint32]) -> None:
+        self._folder, self._pixels, self._checksums = folder, pixels, checksums
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, side, side, 3)."""
+        return self._pixels.shape
+
+    def __len__(self) -> int:
+        return len(self._pixels)
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> Pixels:
+        found = np.asarray(self._pixels[rows])
+        for row, square in zip(rows, found, strict=True):
+            if zlib.crc32(square) != self._checksums[row]:
+                raise _damaged(self._folder, f"photo {row + 1} in it is not what was written")
+        return found
 
 
 @final
@@ -41,12 +74,33 @@ class Decoded:
     """Decoded photos.
 
     Args:
-        pixels: uint8 (n, side, side, 3), mapped from disk.
+        pixels: the squares.
         broken: why a file could not be decoded, by its place.
     """
 
-    pixels: Pixels
+    pixels: Squares
     broken: dict[int, str]
+
+
+@final
+class Kept(BaseModel):
+    """What is kept beside the pixels, written after them: it tells that they are whole.
+
+    Args:
+        content: a hash of the content of all files.
+        broken: why a file could not be decoded, by its place.
+        squares: CRC-32 of the pixels of each photo, in hexadecimal digits.
+        checksum: of all of that.
+    """
+
+    content: str
+    broken: dict[int, str]
+    squares: str
+    checksum: int = 0
+
+    def sealed(self) -> Kept:
+        """The same with its checksum."""
+        return self.model_copy(update={"checksum": zlib.crc32(self.model_dump_json(exclude={"checksum"}).encode())})
 
 
 def decode_all(paths: Sequence[Path], side: int, cache: Path | None = None) -> Decoded:
@@ -61,18 +115,21 @@ def decode_all(paths: Sequence[Path], side: int, cache: Path | None = None) -> D
         cache: the folder of the cache.
     """
     folder = (cache or cache_folder("photos")) / _key(paths, side)
+    kept = _read(folder)
+    if kept is None or kept.content != _digest(_contents(paths)):
+        kept = _fill(folder, paths, side)
     try:
-        files = _files(folder)
-        if files is None or files["content"] != _digest(_contents(paths)):
-            _fill(folder, paths, side)
-            files = _files(folder) or {}
-        pixels = map_npy(folder / PIXELS)
-        broken = {int(i): str(why) for i, why in files["broken"].items()}
-    except (OSError, EOFError, ValueError, AttributeError, KeyError, TypeError) as error:
-        raise DataError(f"the cache of photos in {folder} is damaged ({error}): delete that folder") from error
-    if pixels.shape != (len(paths), side, side, 3) or pixels.dtype != np.uint8:
-        raise DataError(f"the cache of photos in {folder} is damaged: delete that folder")
-    return Decoded(pixels, broken)
+        pixels, checksums = map_npy(folder / PIXELS), np.frombuffer(bytes.fromhex(kept.squares), CHECKSUM)
+    except (OSError, ValueError) as error:
+        raise _damaged(folder, str(error)) from error
+    is_ours = pixels.shape == (len(paths), side, side, 3) and pixels.dtype == np.uint8 and pixels.flags.c_contiguous
+    if not is_ours or len(checksums) != len(paths):
+        raise _damaged(folder, "it is of other photos")
+    return Decoded(Squares(folder, pixels, checksums), kept.broken)
+
+
+def _damaged(folder: Path, reason: str) -> DataError:
+    return DataError(f"the cache of photos in {folder} is damaged ({reason}): delete that folder, it is made again")
 
 
 def _key(paths: Sequence[Path], side: int) -> str:
@@ -80,12 +137,17 @@ def _key(paths: Sequence[Path], side: int) -> str:
     return hashlib.sha256(repr((FORMAT, side, [os.path.abspath(path) for path in paths])).encode()).hexdigest()[:24]
 
 
-def _files(folder: Path) -> dict[str, Any] | None:
+def _read(folder: Path) -> Kept | None:
     """What was kept of the files, if their pixels are there and whole."""
     if not (folder / PIXELS).exists() or not (folder / FILES).exists():
         return None
-    files: dict[str, Any] = read_json(folder / FILES, MAX_FILES_BYTES)
-    return files
+    try:
+        kept = Kept.model_validate(read_json(folder / FILES, MAX_FILES_BYTES))
+    except (OSError, ValidationError, ValueError) as error:
+        raise _damaged(folder, f"{FILES} cannot be read") from error
+    if kept.sealed() != kept:
+        raise _damaged(folder, f"{FILES} is not what was written")
+    return kept
 
 
 def _contents(paths: Sequence[Path]) -> list[bytes]:
@@ -112,21 +174,33 @@ def _digest(hashes: Iterable[bytes]) -> str:
     return hashlib.sha256(b" ".join(hashes)).hexdigest()
 
 
-def _fill(folder: Path, paths: Sequence[Path], side: int) -> None:
+def _fill(folder: Path, paths: Sequence[Path], side: int) -> Kept:
     hashes: dict[int, bytes] = {}
     broken: dict[int, str] = {}
+    checksums = np.zeros(len(paths), CHECKSUM)
     try:
         make_folder(folder)
         (folder / FILES).unlink(missing_ok=True)  # first: it tells that the pixels are whole and of which content
-        write_atomically(folder / PIXELS, lambda part: _decode(part, paths, side, hashes, broken))
+        write_atomically(folder / PIXELS, lambda part: _decode(part, paths, side, hashes, broken, checksums))
         content = _digest(hashes.get(i, b"") for i in range(len(paths)))
-        write_json(folder / FILES, {"content": content, "broken": dict(sorted(broken.items()))})
+        kept = Kept(content=content, broken=dict(sorted(broken.items())), squares=checksums.tobytes().hex()).sealed()
+        write_json(folder / FILES, kept.model_dump())
     except RunError as error:
         raise DataError(f"cannot keep decoded photos: {error}. Set HEDGED_CACHE to a folder with room") from error
+    return kept
 
 
-def _decode(file: Path, paths: Sequence[Path], side: int, hashes: dict[int, bytes], broken: dict[int, str]) -> None:
-    """Decode into a new .npy file; tell the hash of each file that can be read, and why the broken ones are broken."""
+def _decode(
+    file: Path,
+    paths: Sequence[Path],
+    side: int,
+    hashes: dict[int, bytes],
+    broken: dict[int, str],
+    checksums: NDArray[np.uint32],
+) -> None:
+    """Decode into a new .npy file; tell the hash of each file that can be read, why the broken ones are broken, and
+    the checksum of the pixels of each.
+    """
 
     def block(start: int) -> int:
         end = min(start + PHOTOS_PER_TASK, len(paths))
@@ -138,6 +212,7 @@ def _decode(file: Path, paths: Sequence[Path], side: int, hashes: dict[int, byte
                 pixels[i - start] = read_middle(paths[i], side, content)
             except DataError as error:
                 broken[i] = str(error)
+            checksums[i] = zlib.crc32(pixels[i - start])
         os.pwrite(out.fileno(), pixels.data, header + start * pixels[0].nbytes)  # twice as quick as to write to a map
         return end
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from hedged._decode import Pixels
 from hedged.data.config import Broken
 from hedged.data.dataset import NamedDataset, Splits
-from hedged.data.photos.cache import Decoded, decode_all, report_broken
+from hedged.data.photos.cache import Decoded, Squares, decode_all, report_broken
 from hedged.data.photos.corruption import DAMAGE, corrupted, draw_damage
 from hedged.data.photos.listing import FOLDER, Listing, list_photos
 from hedged.data.random import Purpose, keyed
@@ -31,7 +31,7 @@ class Photos(NamedDataset):
     """Photos of identities. A network sees the middle `size` × `size` of each, a training step a random part of it.
 
     Args:
-        pixels: decoded squares, uint8 (m, S, S, 3).
+        pixels: decoded squares, m of S × S.
         rows: the row of `pixels` that each photo is, (n,).
         labels: the identity of each photo, int64 (n,).
         names: the names of the identities, by label.
@@ -40,7 +40,7 @@ class Photos(NamedDataset):
         source: where the photos come from.
     """
 
-    pixels: Pixels
+    pixels: Squares
     rows: Rows
     labels: Tensor
     names: Sequence[str]
@@ -73,7 +73,7 @@ class Photos(NamedDataset):
             index: which photos, (b,); all by default.
         """
         rows = self.rows if index is None else self.rows[index.numpy()]
-        return np.asarray(self.pixels[rows])
+        return self.pixels[rows]
 
     def clean(self, index: Tensor | None = None) -> Tensor:
         """The middle of each photo: uint8 (b, 3, size, size).
@@ -83,8 +83,8 @@ class Photos(NamedDataset):
         """
         edge = (self.pixels.shape[1] - self.size) // 2
         rows = self.rows if index is None else self.rows[index.numpy()]
-        middle = self.pixels[rows, edge : edge + self.size, edge : edge + self.size]
-        return torch.from_numpy(np.asarray(middle)).permute(0, 3, 1, 2)
+        middle = self.pixels[rows][:, edge : edge + self.size, edge : edge + self.size]
+        return torch.from_numpy(middle).permute(0, 3, 1, 2)
 
     def corrupt(self, seed: int, index: Tensor | None = None) -> Tensor:
         """The twins of `clean`, each of low resolution or with a part hidden; that of photo i is always the same.
