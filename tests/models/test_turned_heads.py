@@ -11,10 +11,10 @@ import torch
 from torch.testing import assert_close
 
 from hedged import Embedder, FullGaussian, Gallery, HedgedLoss, LowRankGaussian, MatchCurve, match_probability
-from hedged.cli._columns import columns_of, write_columns
 from hedged.errors import ConfigError, HedgedError, ShapeError, ValueRangeError
 from hedged.losses import MutualLikelihood
 from hedged.models import Architecture, FullHead, Head, LowRankHead, Mirrored, ModelConfig
+from hedged.models.columns import columns_of, write_columns
 from hedged.training import parse_config
 
 HEADS: list[dict[str, Any]] = [

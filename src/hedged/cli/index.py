@@ -7,21 +7,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hedged._files import path_text
 from hedged.cli._audit import AUDIT_EXAMPLES, audit, warn_of_enrolments
-from hedged.cli._inputs import Images, Inputs, SkipBroken, embedded_sound, inputs_of
+from hedged.cli._inputs import Images, SkipBroken
 from hedged.cli._metadata import Described, read_metadata
 from hedged.cli._output import LOGGER, Json, examples, print_json, print_table, printable
 from hedged.cli._runs import Model, load_embedder
-from hedged.cli._stores import StoreName, Wheres, check_model, filters
+from hedged.cli._sources import rows_of, source_of
+from hedged.cli._stores import StoreName, Wheres, filters
 from hedged.errors import ConfigError, DataError, HedgedError, RunError
 
 if TYPE_CHECKING:
-    from hedged.models import Embedder
     from hedged.search import Rows, Store
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
@@ -37,39 +36,6 @@ Metadata = Annotated[
         help="A .csv, .jsonl or .parquet with columns id (as in the store), label, and any others.",
     ),
 ]
-
-
-class Source(NamedTuple):
-    """What is to be embedded and stored, and what is known of it.
-
-    Args:
-        inputs: The inputs.
-        described: Labels and metadata by id.
-        folder_labels: Whether images without a label there get the name of their folder.
-        skip_broken: Whether to leave out files that cannot be decoded.
-    """
-
-    inputs: Inputs
-    described: dict[str, Described]
-    folder_labels: bool
-    skip_broken: bool
-
-    def rows(self, embedder: Embedder, fingerprint: str) -> Iterator[Rows]:
-        """The rows of the store, some at a time.
-
-        Args:
-            embedder: The model.
-            fingerprint: Of the model: it takes long to find, so it is found once.
-        """
-        from hedged.search import Rows
-        from hedged.search.rows import with_novelty
-
-        for inputs, z in embedded_sound(embedder, self.inputs, self.skip_broken):
-            of_each = [self.described.get(name, Described(None, {})) for name in inputs.ids]
-            own = _folders(inputs) if self.folder_labels else inputs.labels or [None] * len(inputs.ids)
-            labels = [known.label or label for known, label in zip(of_each, own, strict=True)]
-            metadata = with_novelty([known.metadata for known in of_each], inputs.novelty)
-            yield Rows(inputs.ids, z, fingerprint, labels, metadata)
 
 
 class Stage(StrEnum):
@@ -110,19 +76,18 @@ def build(
     The id of a row is the path as given; a vector has the id and the label that its file gives it, or is FILE:ROW. If
     the model tells novelty, it is kept with each row, among the metadata. A store is one SQLite file, or tables on
     a PostgreSQL server. Rows reported as done are on disk; if the command is interrupted, continue with `hedged
-    index add --skip-existing`.
+    index add --skip-existing`. INPUTS may be a folder of shards of `hedged embed --ray`, which are not embedded again.
     """
     from hedged.search import Header, Plan, create_store, reserve
 
     plan = Plan(first_stage.value)
     with reserve(location):  # of two that build one store, the second is refused before it does any work
         embedder = load_embedder(run)
-        inputs = inputs_of(embedder, images)
-        source = Source(inputs, _described(inputs, metadata), folder_labels, skip_broken)
         header = Header.of(embedder)
-        batches = source.rows(embedder, header.fingerprint)
+        source = source_of(embedder, header.fingerprint, images, skip_broken)
+        batches = rows_of(source, header.fingerprint, _described(source.ids, metadata), folder_labels)
         first = next(batches)  # before there is a store: what cannot be read leaves no empty one behind
-        with create_store(location, header) as store, _continued_by(store, len(inputs.ids), run, images):
+        with create_store(location, header) as store, _continued_by(store, len(source.ids), run, images):
             store.add(first)
             store.index(plan).keep()  # known from the start, should this be interrupted
             done = len(first) + _write(store.add, batches)
@@ -161,18 +126,20 @@ def add(
     embedder = load_embedder(run)
     from hedged.search import open_store  # after it: loading a model decides how torch is imported
 
-    inputs = inputs_of(embedder, images)
-    described = _described(inputs, metadata)
+    fingerprint = embedder.fingerprint()
+    source = source_of(embedder, fingerprint, images, skip_broken)
+    described = _described(source.ids, metadata)
     with open_store(location) as store:
-        check_model(store, embedder)
+        store.header.check_model(fingerprint)
         there = 0
         if skip_existing:
-            inputs, there = _without_existing(inputs, store)
-        source = Source(inputs, described, folder_labels, skip_broken)
-        with _continued_by(store, len(inputs.ids) + there, run, images):
-            batches = source.rows(embedder, store.header.fingerprint) if inputs.ids else iter(())
+            given = len(source.ids)
+            source = source.without({row.id for row in store.describe(store.keys().tolist()).values()})
+            there = given - len(source.ids)
+        with _continued_by(store, len(source.ids) + there, run, images):
+            batches = rows_of(source, fingerprint, described, folder_labels)
             done = _write(store.upsert if replace else store.add, batches)
-        warn_of_enrolments(store, inputs.ids)
+        warn_of_enrolments(store, source.ids)
         words = f"added {done:,} embeddings to {store.name}" + (f", {there:,} were there" if there else "")
         _report(store, words, {"added": done} | ({"existing": there} if skip_existing else {}), json)
 
@@ -290,32 +257,23 @@ def _cell(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _described(inputs: Inputs, metadata: Path | None) -> dict[str, Described]:
+def _described(ids: Sequence[str], metadata: Path | None) -> dict[str, Described]:
     """What a table says of the inputs."""
     if metadata is None:
         return {}
     described = read_metadata(metadata)
-    missing = [name for name in inputs.ids if name not in described]
-    unused = len(described) + len(missing) - len(inputs.ids)
-    if len(missing) == len(inputs.ids):
-        raise DataError(f"{metadata} names none of these inputs: its ids must be such as {inputs.ids[0]}")
+    missing = [name for name in ids if name not in described]
+    unused = len(described) + len(missing) - len(ids)
+    if len(missing) == len(ids):
+        raise DataError(f"{metadata} names none of these inputs: its ids must be such as {ids[0]}")
     if missing:
         LOGGER.warning(
             "%s says nothing of %s of %s inputs, such as %s: they are stored without label and metadata of it",
-            *(metadata, f"{len(missing):,}", f"{len(inputs.ids):,}", missing[0]),
+            *(metadata, f"{len(missing):,}", f"{len(ids):,}", missing[0]),
         )
     if unused:
         LOGGER.warning("%s has %s rows of inputs that are not given: they are not used", metadata, f"{unused:,}")
     return described
-
-
-def _without_existing(inputs: Inputs, store: Store) -> tuple[Inputs, int]:
-    """The inputs that a store does not have yet, and how many it has."""
-    import torch
-
-    existing = {row.id for row in store.describe(store.keys().tolist()).values()}
-    new = [i for i, name in enumerate(inputs.ids) if name not in existing]
-    return inputs.subset(torch.tensor(new, dtype=torch.int64)), len(inputs.ids) - len(new)
 
 
 @contextmanager
@@ -339,13 +297,6 @@ def _write(write: Callable[[Rows], None], batches: Iterable[Rows]) -> int:
         write(rows)
         done += len(rows)
     return done
-
-
-def _folders(inputs: Inputs) -> list[str]:
-    """The names of the folders of the images."""
-    if inputs.vectors is not None:
-        raise ConfigError("vectors are in no folders: give their labels in their file, or by a table, --metadata F")
-    return [path_text(path.resolve().parent.name) for path in inputs.paths]
 
 
 def _report(store: Store, words: str, numbers: dict[str, int], as_json: bool) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import torch
@@ -21,7 +21,20 @@ from hedged.data.features.files import is_feature_file, read_features
 from hedged.errors import DataError, ShapeError, ValueRangeError
 
 Shape = tuple[int, int, int]
-UNNAMED = Path("an image given as bytes")  # what messages call it
+UNNAMED = "an image given as bytes"  # what messages call it
+
+
+@final
+class ImageContent(NamedTuple):
+    """What is in an image file that is no file of its own: a member of an archive, a value of a table.
+
+    Args:
+        name: what messages call it.
+        content: its bytes.
+    """
+
+    name: str
+    content: bytes
 
 
 def image_batches(images: Any, shape: Shape, batch_size: int, resize: int | None = None) -> Iterator[Tensor]:
@@ -60,8 +73,10 @@ def image_batches(images: Any, shape: Shape, batch_size: int, resize: int | None
 
 def _load(image: Any, shape: Shape, resize: int | None) -> Tensor:
     """One image as `(1, C, H, W)` of float32."""
-    if isinstance(image, str | Path | bytes | bytearray):
-        path, content = (UNNAMED, bytes(image)) if isinstance(image, bytes | bytearray) else (Path(image), None)
+    if isinstance(image, bytes | bytearray):
+        image = ImageContent(UNNAMED, bytes(image))
+    if isinstance(image, str | Path | ImageContent):
+        path, content = (Path(image.name), image.content) if isinstance(image, ImageContent) else (Path(image), None)
         if resize is not None:
             return _as_floats(_middle(read_middle(path, resize, content), shape))
         return _as_floats(_as_stack(_read_pixels(path, content, shape), shape, name=str(path)))

@@ -95,13 +95,19 @@ def _npz(path: Path) -> dict[str, Any]:
 def _parquet(path: Path) -> dict[str, Any]:
     table = read_parquet(path, instead="an .npz file", columns=KNOWN_COLUMNS)
     return {
-        name: _rows_of_lists(table, name, path) if name in VECTORS else column_values(table, name, path)
+        name: rows_of_lists(table, name, path) if name in VECTORS else column_values(table, name, path)
         for name in table.column_names
     }
 
 
-def _rows_of_lists(table: Any, name: str, path: Path) -> NDArray[Any]:
-    """A column of lists of numbers as `(n, F)`."""
+def rows_of_lists(table: Any, name: str, path: Path) -> NDArray[Any]:
+    """A column of lists of numbers as `(n, F)`.
+
+    Args:
+        table: a `pyarrow.Table`.
+        name: of the column.
+        path: of the file it was read from, for messages.
+    """
     import pyarrow.compute as pc  # type: ignore[import-untyped]
     from pyarrow import types
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,13 +65,23 @@ def list_photos(path: str | Path, identity: str = FOLDER) -> Listing:
 def image_files(folder: Path) -> list[Path]:
     """The images in a folder and in all below it, in order of their paths.
 
+    Args:
+        folder: where to look.
+    """
+    return files_ending_in(image_suffixes(), folder)
+
+
+def files_ending_in(endings: Collection[str], folder: Path) -> list[Path]:
+    """The files in a folder and in all below it whose names end so, in order of their paths.
+
     Links to folders are followed, but for those that lead back to where they are; of folders that cannot be read, a
     warning says that they were left out.
 
     Args:
+        endings: of names, in small letters.
         folder: where to look.
     """
-    endings, unreadable = image_suffixes(), list[OSError]()
+    unreadable = list[OSError]()
     found = [file for file in _files(folder, (), unreadable) if file.suffix.lower() in endings and file.is_file()]
     if unreadable:
         first = unreadable[0]

@@ -4,27 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hedged._files import path_text
-from hedged.errors import RunError
+from hedged.distributions import Distribution
+from hedged.models.embedder import Embedder
 
-if TYPE_CHECKING:
-    from hedged.distributions import Distribution
-    from hedged.models import Embedder
-
-ENDINGS = (".npz", ".parquet")
-ROWS = ("ids", "means", "variances", "covariances", "uncertainty", "novelty")
-
-
-def check_layout(out: Path) -> None:
-    """Refuse a file of a kind that cannot be written, before any work is done."""
-    if out.suffix not in ENDINGS:
-        raise RunError(f"{out} does not end in .npz or .parquet, the kinds of file that can be written: rename it")
-    if out.suffix == ".parquet":
-        from hedged.data.tables import require_pyarrow
-
-        require_pyarrow(f"writing {out}", instead="an .npz file")
+ROWS = ("ids", "labels", "means", "variances", "covariances", "uncertainty", "novelty", "packed")
 
 
 def columns_of(
@@ -56,7 +42,12 @@ def columns_of(
 
 
 def write_columns(out: Path, columns: dict[str, Any]) -> None:
-    """Write the file, whole or not at all."""
+    """Write the file, whole or not at all.
+
+    Args:
+        out: The file, .npz or .parquet.
+        columns: What is in it, as `columns_of` says.
+    """
     from hedged._files import write_atomically
 
     write = _write_npz if out.suffix == ".npz" else _write_parquet
@@ -87,3 +78,17 @@ def _write_parquet(path: Path, columns: dict[str, Any]) -> None:
     about = {name: str(columns[name]) for name in columns if name not in ROWS}
     with path.open("wb") as file:  # opened here: Arrow takes no name but in UTF-8
         parquet.write_table(table.replace_schema_metadata(about), file)
+
+
+def column_array(table: Any, name: str) -> Any:
+    """A column of numbers, lists or lists of lists of a `pyarrow.Table`, as `write_columns` writes them.
+
+    Args:
+        table: The table.
+        name: Of the column.
+    """
+    column, shape = table[name].combine_chunks(), [len(table)]
+    while hasattr(column.type, "list_size"):
+        shape.append(column.type.list_size)
+        column = column.flatten()
+    return column.to_numpy(zero_copy_only=False).reshape(shape).copy()
