@@ -7,13 +7,13 @@ import logging
 import time
 from typing import final
 
-NAMES = ("hedged.serve", "uvicorn.error")  # the loggers whose lines are written so
+NAMES = ("hedged", "uvicorn.error")  # the loggers whose lines are written so: of all of the library
 MULTIPART = "python_multipart"  # tells at length what is wrong with a form; the client is told in short
 TOLD = "told"  # what a record has of its own, by the name of its attribute
 
 
 def start_log() -> None:
-    """Write what the service says of itself as lines of JSON."""
+    """Write what the service and the library say as lines of JSON."""
     handler = logging.StreamHandler()
     handler.setFormatter(Lines())
     for name in NAMES:
