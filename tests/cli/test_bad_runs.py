@@ -116,6 +116,8 @@ def test_a_folder_that_cannot_be_written(hedged: Hedged, tiny: Path, tmp_path: P
 
 def test_a_run_that_is_missing_or_not_finished(hedged: Hedged, run: Path, tmp_path: Path) -> None:
     check_refused(hedged("evaluate", tmp_path / "nowhere"), "nowhere", "holds no model", "hedged train")
+    file = run / "config.toml"
+    check_refused(hedged("match", file, file, file), f"{file} is a file, not a model", "give the folder")
     (run / "model.json").unlink()
     check_refused(hedged("evaluate", run), "not finished", f"--out {run} --resume")
 

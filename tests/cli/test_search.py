@@ -51,6 +51,8 @@ def test_info(hedged: Hedged, store: Path, finished_run: Path) -> None:
     unchecked = hedged("index", "info", store).out
     assert "rows" in unchecked
     assert "checked" not in unchecked
+    assert "to move it: close what uses it, run `hedged index info` once" in unchecked
+    assert f"move {store.name} and {store.name}-wal together" in " ".join(told["to_move_it"].split())
 
 
 def test_info_imports_no_torch(store: Path) -> None:

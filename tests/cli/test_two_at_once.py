@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import socket
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
+from threading import Timer
 
 import numpy as np
+import pytest
 from cli.commands import Hedged, Result, check_refused, snapshot
 from vectors import write_vectors
 
 from hedged._locks import owning
 from hedged.errors import RunError
+from hedged.search import open_store
 
 HERE = f"process {os.getpid()} on host {socket.gethostname()}"
 
@@ -49,6 +54,31 @@ def test_a_store_that_another_builds(installed: Hedged, finished_run: Path, imag
         refused = installed("index", "build", finished_run, path, *images)
         check_refused(refused, f"{path} is being built by {HERE}", "choose another file")
     assert not path.exists()
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_store_that_another_writes_to_is_waited_for_with_a_limit(
+    hedged: Hedged,
+    finished_run: Path,
+    images: list[Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_done: bool,
+) -> None:
+    path = tmp_path / "a.db"
+    assert hedged("index", "build", finished_run, path, images[0]).code == 0
+    monkeypatch.setattr("hedged.search.engines._sqlite_file.TIMEOUT_SECONDS", 30 if is_done else 0.2)
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as another:
+        for verb in (["index", "add", finished_run, path, images[1]], ["index", "remove", path, images[0]]):
+            another.execute("BEGIN IMMEDIATE")
+            if is_done:
+                Timer(0.3, another.rollback).start()
+                assert hedged(*verb).code == 0
+            else:
+                check_refused(hedged(*verb), "is being written by another process", "try again when that is done")
+                another.rollback()
+    with open_store(path) as store:
+        assert {row.id for batch in store.batches() for row in batch.described} == {str(images[1 if is_done else 0])}
 
 
 def test_a_folder_for_the_store_that_is_not_there(hedged: Hedged, finished_run: Path, images: list[Path]) -> None:

@@ -82,6 +82,10 @@ def read_description(folder: Path) -> Description:
             f"{folder} holds no model ({DESCRIPTION} is missing): train one with `hedged train`, or fit one "
             "to vectors with `hedged retrofit`"
         ) from error
+    except NotADirectoryError as error:
+        raise RunError(
+            f"{folder} is a file, not a model: give the folder that `hedged train` or `hedged retrofit` made"
+        ) from error
     except (OSError, ValueError) as error:
         raise RunError(f"{path} cannot be read ({error}): train the model again or restore the file") from error
     version = content.get("format") if isinstance(content, dict) else None
