@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli.commands import Hedged, check_refused
+from cli.commands import Hedged, Result, check_refused
 
 from hedged.data.photos.listing import list_photos
 from hedged.errors import ConfigError
@@ -48,6 +48,14 @@ def test_streams_that_are_closed_or_full(tmp_path: Path) -> None:
         assert (command, done.returncode, done.stderr[: len(err)]) == (command, code, err)
         assert "Traceback" not in done.stderr
         assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_was_deleted_under_ones_feet(tmp_path: Path) -> None:
+    command = f"mkdir gone && cd gone && rmdir ../gone && '{sys.executable}' -c '{PROGRAM}' match run a.png b.png"
+    done = subprocess.run(
+        command, shell=True, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False
+    )
+    check_refused(Result(done.returncode, done.stdout, done.stderr), "the current folder was deleted")
 
 
 def test_ctrl_c_while_it_starts() -> None:

@@ -30,6 +30,7 @@ import typer  # noqa: E402
 from hedged import __version__  # noqa: E402
 from hedged.cli._failures import EXIT_CODE, Verbs  # noqa: E402
 from hedged.cli._output import complain, log_to_stderr  # noqa: E402
+from hedged.errors import RunError  # noqa: E402
 
 if _is_program:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -65,6 +66,10 @@ def hedged(
     each gets an uncertainty.
     """
     log_to_stderr()
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:  # torch would abort
+        raise RunError("the current folder was deleted: go to another one with `cd`") from error
 
 
 def main() -> None:

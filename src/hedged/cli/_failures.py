@@ -14,7 +14,8 @@ from hedged.cli._verbs import LazyVerbs
 from hedged.errors import HedgedError
 
 EXIT_CODE = 2
-NO_MEMORY = ("can't allocate memory", "can't start new thread")  # what a RuntimeError of torch's or Python's says
+# What an error of torch's, Python's or the system's says: of tensors, of threads, of libraries that are loaded.
+NO_MEMORY = ("can't allocate memory", "can't start new thread", "failed to map segment")
 
 
 class Verbs(TyperGroup):
@@ -30,11 +31,12 @@ class Verbs(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (HedgedError, OSError, MemoryError, RuntimeError, KeyboardInterrupt) as error:
+        except (HedgedError, OSError, MemoryError, RuntimeError, ImportError, KeyboardInterrupt) as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # nobody reads on: typer ends quietly
-            if isinstance(error, RuntimeError) and not isinstance(error, HedgedError) and not _is_of_memory(error):
-                raise  # a bug
+            may_be_bug = isinstance(error, RuntimeError | ImportError) and not isinstance(error, HedgedError)
+            if may_be_bug and not _is_of_memory(error):
+                raise
             if ctx.params.get("debug"):
                 complain(printable_lines(traceback.format_exc()).rstrip("\n"))
             complain(f"hedged: {printable_lines(_words(error))}")
