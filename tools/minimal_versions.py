@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 # of users, but for onnx, which needs a newer torch
-EXTRAS = ("parquet", "search", "postgres", "usearch", "timm", "runtime", "serve")
+EXTRAS = ("parquet", "search", "postgres", "lance", "ray", "usearch", "timm", "runtime", "serve")
 LEAST = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(\[[^\]]*\])?>=(?P<version>[0-9.]+)")
 
 

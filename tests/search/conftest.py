@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from search.gallery import Make, header_of
 
-from hedged.search import PostgresStore, SqliteStore, Store
+from hedged.search import LanceStore, PostgresStore, SqliteStore, Store
 
 
 @pytest.fixture
@@ -26,7 +26,17 @@ def make_sqlite(tmp_path: Path) -> Iterator[Make]:
         yield make
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+@pytest.fixture
+def make_lance(tmp_path: Path) -> Iterator[Make]:
+    with ExitStack() as opened:
+
+        def make(kind: str) -> Store:
+            return opened.enter_context(LanceStore.create(f"lance://{tmp_path / kind}", header_of(kind)))
+
+        yield make
+
+
+@pytest.fixture(params=["sqlite", "lance", pytest.param("postgres", marks=pytest.mark.postgres)])
 def make(request: pytest.FixtureRequest) -> Make:
     """Make a store of every sort there is."""
     made: Make = request.getfixturevalue(f"make_{request.param}")

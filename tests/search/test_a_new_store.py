@@ -132,7 +132,7 @@ def test_it_is_found_by_its_address() -> None:
     with pytest.raises(StoreError, match="exists already"):
         refuse_existing("toy://a")
     with pytest.raises(
-        StoreError, match=r"no kind of store for milvus://.* or one of postgres://, postgresql://, toy://"
+        StoreError, match=r"no kind of store for milvus://.* or one of lance://, postgres://, postgresql://, toy://"
     ):
         open_store("milvus://a")
 

@@ -44,19 +44,19 @@ def context() -> ForkServerContext:
     return forkserver()
 
 
-def build(path: Path, first: int) -> list[int]:
+def build(path: str | Path, first: int) -> list[int]:
     """Build a store as the command line does; the batches that were acknowledged."""
     with reserve(path), create_store(path, header_of("gaussian")) as store:
         return write(store, first)
 
 
-def create(path: Path, first: int) -> list[int]:
+def create(path: str | Path, first: int) -> list[int]:
     """The same without a reservation, as from Python."""
     with create_store(path, header_of("gaussian")) as store:
         return write(store, first)
 
 
-def add(path: Path, first: int) -> list[int]:
+def add(path: str | Path, first: int) -> list[int]:
     with open_store(path) as store:
         return write(store, first)
 
@@ -89,8 +89,8 @@ def killed_while_adding(path: Path, last: int, first: int = 0) -> None:
     assert result.returncode == -signal.SIGKILL
 
 
-def ids_of(path: Path) -> set[str]:
-    with SqliteStore(path) as store:
+def ids_of(path: str | Path) -> set[str]:
+    with open_store(path) as store:
         store.verify()
         return {row.id for b in store.batches() for row in b.described}
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from search.gallery import MODEL, embeddings, header_of
 
-from hedged.search import FaissIndex, Rows, SqliteStore
+from hedged.search import FaissIndex, Rows, SqliteStore, open_store
 
 OF_A_BATCH = 25
 STATES = 8  # that a reader sees before it is content
@@ -32,10 +32,10 @@ def batch(number: int) -> Rows:
     return Rows(names, z, MODEL, [f"batch {number}"] * OF_A_BATCH, [{"batch": number}] * OF_A_BATCH)
 
 
-def add_until_killed(path: Path, first: int, acknowledge: Connection) -> None:
+def add_until_killed(path: str | Path, first: int, acknowledge: Connection) -> None:
     """Add batches, and tell of each when it is stored."""
     torch.set_num_threads(1)
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         for number in count(first):
             store.add(batch(number))
             acknowledge.send(number)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hedged.search import Store, Where
 
 StoreName = Annotated[
-    str, typer.Argument(metavar="STORE", help="A store: a file, or an address on a server, postgresql://…")
+    str, typer.Argument(metavar="STORE", help="A store: a file, or an address, postgresql://… or lance://…")
 ]
 Wheres = Annotated[
     list[str],

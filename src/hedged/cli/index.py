@@ -74,13 +74,15 @@ def build(
     """Embed images or vectors into a new store, and build its index.
 
     The id of a row is the path as given; a vector has the id and the label that its file gives it, or is FILE:ROW. If
-    the model tells novelty, it is kept with each row, among the metadata. A store is one SQLite file, or tables on
-    a PostgreSQL server. Rows reported as done are on disk; if the command is interrupted, continue with `hedged
-    index add --skip-existing`. INPUTS may be a folder of shards of `hedged embed --ray`, which are not embedded again.
+    the model tells novelty, it is kept with each row, among the metadata. A store is one SQLite file, tables on a
+    PostgreSQL server, or Lance tables in a folder or on object storage. Rows reported as done are on disk; if the
+    command is interrupted, continue with `hedged index add --skip-existing`. INPUTS may be a folder of shards of
+    `hedged embed --ray`, which are not embedded again.
     """
-    from hedged.search import Header, Plan, create_store, reserve
+    from hedged.search import Header, Plan, check_plan, create_store, reserve
 
     plan = Plan(first_stage.value)
+    check_plan(location, plan)
     with reserve(location):  # of two that build one store, the second is refused before it does any work
         embedder = load_embedder(run)
         header = Header.of(embedder)

@@ -12,6 +12,8 @@ from .cluster import Clusters as Clusters
 from .cluster import find_clusters as find_clusters
 from .cluster import read_clusters as read_clusters
 from .engines._faiss import FaissIndex as FaissIndex
+from .engines.lance import LanceIndex as LanceIndex
+from .engines.lance import LanceStore as LanceStore
 from .engines.postgres import PostgresIndex as PostgresIndex
 from .engines.postgres import PostgresStore as PostgresStore
 from .engines.sqlite import SqliteStore as SqliteStore
@@ -40,6 +42,7 @@ from .rows import parse_where as parse_where
 from .scores import engine_score as engine_score
 from .scores import usearch_metric as usearch_metric
 from .store import Store as Store
+from .store import check_plan as check_plan
 from .store import create_store as create_store
 from .store import open_store as open_store
 from .store import refuse_existing as refuse_existing

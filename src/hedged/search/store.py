@@ -71,6 +71,8 @@ class Store(Closing):
     """
 
     _schemes: ClassVar[dict[str, type[Store]]] = {}
+    first_stages: ClassVar[tuple[str, ...]] = ("exact",)
+    """The ways to find candidates that it has."""
 
     def __init_subclass__(cls, scheme: str | Sequence[str] = (), **rest: Any) -> None:
         super().__init_subclass__(**rest)
@@ -120,6 +122,19 @@ class Store(Closing):
         Args:
             location: The address, scheme and all.
         """
+
+    @final
+    @classmethod
+    def check_plan(cls, plan: Plan | None) -> None:
+        """Refuse a first stage that such a store does not have.
+
+        Args:
+            plan: How candidates are to be found; None: as was chosen before.
+        """
+        if plan and plan.kind not in cls.first_stages:
+            raise ConfigError(
+                f"this kind of store has no first stage {plan.kind}: choose {' or '.join(cls.first_stages)}"
+            )
 
     @classmethod
     @contextmanager
@@ -340,6 +355,16 @@ def refuse_existing(location: str | Path) -> None:
         location: The path of a file, or an address.
     """
     _class_for(location).refuse_existing(str(location))
+
+
+def check_plan(location: str | Path, plan: Plan) -> None:
+    """Refuse a first stage that the store at a path or an address will not have, before any work is done.
+
+    Args:
+        location: The path of a file, or an address.
+        plan: How candidates are to be found.
+    """
+    _class_for(location).check_plan(plan)
 
 
 def reserve(location: str | Path) -> AbstractContextManager[None]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hedged._reading import parse_json
-from hedged.errors import DataError, StoreError
+from hedged.errors import StoreError
 from hedged.search.engines._checks import (
     RawRow,
     described,
@@ -24,6 +24,7 @@ from hedged.search.engines._checks import (
     header_checksum,
     row_fault,
 )
+from hedged.search.engines._refusals import damaged, taken, written_while_read
 from hedged.search.rows import FLOAT, OWN_KEYS, Batch, Described, Filter, Header, Keys, Packed, Rows, as_text
 from hedged.search.store import ROWS_PER_BATCH, Salvage, Store
 
@@ -31,7 +32,6 @@ from hedged.search.store import ROWS_PER_BATCH, Salvage, Store
 VERSION, READABLE = 3, (1, 2, 3)
 FIRST_WITH_CHECKSUMS = 3
 TAGS = "SELECT name, value, item FROM tag ORDER BY item"
-MAX_NAMED = 20  # faults that a message names
 MAX_VALUE = 256  # characters of a value that are kept as they are; longer ones are looked up by their hash
 
 
@@ -62,7 +62,7 @@ class SqlStore(Store):
     def _refuse_reading(self) -> None:
         """Refuse a write inside `reading`."""
         if self._depth:
-            raise StoreError(f"{self.name} cannot be written while it is read from: finish reading, or open it twice")
+            raise written_while_read(self.name)
 
     @abstractmethod
     def _translating_errors(self) -> AbstractContextManager[None]:
@@ -121,13 +121,7 @@ class SqlStore(Store):
         return described(row)
 
     def _damaged(self, faults: Sequence[str]) -> StoreError:
-        """The error that names faults, and what to do about them."""
-        named = "".join(f"\n  {fault}" for fault in faults[:MAX_NAMED])
-        more = f"\n  and {len(faults) - MAX_NAMED:,} more" if len(faults) > MAX_NAMED else ""
-        return StoreError(
-            f"{self.name} is damaged: restore a backup, or keep what is whole with `hedged index repair {self.name} "
-            f"NEW`{named}{more}"
-        )
+        return damaged(self.name, faults)
 
     def describe(self, keys: Sequence[int]) -> Mapping[int, Described]:
         with self.reading():
@@ -155,10 +149,7 @@ class SqlStore(Store):
         sql, given = self._among("id", list(rows.ids))
         existing = self._all(f"SELECT key, id FROM item WHERE {sql} ORDER BY key", given)
         if existing and not replace:
-            raise DataError(
-                f"{self.name} holds {existing[0][1]!r} already, and {len(existing) - 1} more of these ids: nothing was "
-                "added. Give new ids, or replace the rows (upsert, `hedged index add --replace`)"
-            )
+            raise taken(self.name, [name for _, name in existing])
         return [key for key, _ in existing]
 
     def verify(self) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from hedged.errors import ConfigError, HedgedError, StoreError
+from hedged.errors import HedgedError, StoreError
 from hedged.search.engines._checks import RawRow, canonical, checksum
 from hedged.search.engines._postgres_server import (
     FIRST_WITH_NUMBERS,
@@ -46,6 +46,8 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
     Args:
         location: The address of a store that exists; `PostgresStore.create` makes one.
     """
+
+    first_stages = ("exact", "hnsw")
 
     def __init__(self, location: str) -> None:
         self._address = Address.of(location)
@@ -90,8 +92,7 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
             plan: `exact` compares all means, `hnsw` builds a graph; None: by the graph if one was built.
             ef_search: How many rows a search in the graph looks at; None: the default.
         """
-        if plan and plan.kind == "ivf":
-            raise ConfigError("a server has no first stage ivf: choose exact or hnsw")
+        self.check_plan(plan)
         if plan and plan.kind == "hnsw":
             self.build_graph(plan)
         return PostgresIndex(self, ef_search, exact=plan is not None and plan.kind == "exact")

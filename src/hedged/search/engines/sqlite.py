@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 from hedged.errors import StoreError
 from hedged.search.engines._checks import RawRow, checksum
-from hedged.search.engines._sql import MAX_NAMED, TAGS, SqlStore, keys_of, read_header, tags
+from hedged.search.engines._refusals import MAX_NAMED
+from hedged.search.engines._sql import TAGS, SqlStore, keys_of, read_header, tags
 from hedged.search.engines._sqlite_file import (
     DAMAGED,
     TIMEOUT_SECONDS,
@@ -57,6 +58,7 @@ class SqliteStore(SqlStore, scheme=""):
         path: The file, which exists; `SqliteStore.create` makes one.
     """
 
+    first_stages = ("exact", "hnsw", "ivf")
     _has_written = False
 
     def __init__(self, path: str | Path) -> None:
