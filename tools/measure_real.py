@@ -22,6 +22,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from hedged.bench.uncertainty import fight
+from hedged.bench.uncertainty.gaussians import MutualScore
+from hedged.bench.uncertainty.points import Dropout, Ensemble, LossPrediction
+from hedged.bench.uncertainty.sets import TrialSet, Vectors
+from hedged.bench.uncertainty.way import Fitted
 from hedged.losses import HedgedLoss
 from hedged.match import MatchCurve
 from hedged.metrics import reliability, roc_auc
@@ -270,7 +275,7 @@ def measure_scores(data: Set, score: Score, thresholds: dict[str, float]) -> dic
     return found
 
 
-def measure_head(data: Set, head: Retrofit) -> dict[tuple[str, str], float]:
+def measure_head(data: Set, head: Retrofit, doubters: dict[str, Fitted]) -> dict[tuple[str, str], float]:
     pairs = pairs_of(data.test_y)
     first, second, matches = pairs
     found, doubts = {}, []
@@ -285,7 +290,8 @@ def measure_head(data: Set, head: Retrofit) -> dict[tuple[str, str], float]:
         p = 1 / (1 + np.exp(-np.clip(scores, -700, 700)))
         found[q, "ece"] = reliability(p, matches, weights=weights).ece
         found[q, "error_cut"] = cut(scores, pairs, doubt)
-        for order, refused_first in refusal_orders(data, head, q).items():
+        learnt = {name: way.uncertainty(data.test[q].astype(np.float32)) for name, way in doubters.items()}
+        for order, refused_first in (refusal_orders(data, head, q) | learnt).items():
             found[q, f"error_cut_by_{order}"] = cut(scores, pairs, refused_first)
     is_degraded = np.repeat([False, True], len(data.test_y))
     found["degraded", "eta_auroc"] = roc_auc(np.concatenate(doubts), is_degraded)
@@ -303,6 +309,18 @@ def refusal_orders(data: Set, head: Retrofit, quality: str) -> dict[str, Floats]
         "ratio": (1 - similar[:, -1]) / (1 - similar[:, -2] + 1e-9),  # of the two nearest distances
         "trace": head.embed(x).variance.sum(1).numpy(),
         "poorness": signs[:, 1].numpy(),  # a classifier of poorer views
+    }
+
+
+def doubters(data: Set, settings: Path | None, seed: int) -> dict[str, Fitted]:
+    """Ways of the fair fight that learn what to refuse; their settings are those chosen there, or chosen anew."""
+    parts = ((data.train, data.train_y), (data.test, data.test_y))
+    train, test = (Vectors(x["clean"], x["degraded"], np.unique(y, return_inverse=True)[1]) for x, y in parts)
+    trial = TrialSet("", train, test, None)
+    known = {} if settings is None else {c["way"]: c["setting"] for c in json.loads(settings.read_text("utf-8"))}
+    return {
+        way.name.replace(" ", "_"): way.fit(train, seed, **(known.get(way.name) or fight.tuned(way, trial)))
+        for way in (Dropout(), Ensemble(), LossPrediction(), MutualScore())
     }
 
 
@@ -358,6 +376,7 @@ def main() -> None:
     parser.add_argument(
         "--only", choices=["baselines", "heads", "few", "evidence", "evidence-without-poor"], help="measure one part"
     )
+    parser.add_argument("--fight", type=Path, help="results of `hedged bench uncertainty` on these vectors: settings")
     arguments = parser.parse_args()
     data = read(arguments.vectors, arguments.validation)
     measured: dict[str, list[dict[tuple[str, str], float]]] = {}
@@ -403,7 +422,7 @@ def main() -> None:
                 began = time.monotonic()
                 head = Retrofit(seed=seed).fit(data.train["clean"], data.train_y, poor=poor)
                 print(f"{name} seed {seed}: {time.monotonic() - began:.0f} s\n{head.report_}", flush=True)
-                found = measure_head(data, head)
+                found = measure_head(data, head, doubters(data, arguments.fight, seed))
                 rates = [open_set(data, draw, by_fusion(head)) for draw in range(OPEN_SET_DRAWS)]
                 found["degraded", "dir_at_fpir"] = float(np.mean(rates))
                 found["clean", "seconds"] = head.report_.seconds
