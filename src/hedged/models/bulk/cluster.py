@@ -114,7 +114,7 @@ def check_nodes(ray: Any, aside: Path, source: Path, needed: int) -> None:
     for (host, node_id), answer in asked.items():
         try:
             fault = ray.get(answer, timeout=NODE_SECONDS)
-        except Exception as error:
+        except ray.exceptions.RayError as error:
             fault = _first_line(error)
         if fault:
             faults.append(f"\n  {host} (node {node_id[:8]}): {fault}")
@@ -156,7 +156,7 @@ def fault_of_node(version: str, aside: Path, source: Path, needed: int) -> str:
 
 
 def told(error: Exception, shard: str) -> Exception:
-    """What became of a task, in words.
+    """What became of a task, in words; a bug stays as it is, with its traceback.
 
     Args:
         error: As Ray raised it.
@@ -165,6 +165,8 @@ def told(error: Exception, shard: str) -> Exception:
     cause = getattr(error, "cause", None)
     if isinstance(cause, HedgedError):
         return cause
+    if cause is not None and not isinstance(cause, OSError | MemoryError):
+        return error
     return RunError(
         f"{shard} cannot be made ({_first_line(cause or error)}); finished shards are kept. Correct this, and continue "
         "with the same command"

@@ -112,7 +112,7 @@ class _Job:
                     update(start)
         finally:
             for one in pending:
-                with suppress(Exception):  # the cluster may be gone
+                with suppress(self.ray.exceptions.RayError):  # the cluster may be gone
                     self.ray.cancel(one, force=True)
 
     def _finish(self, pending: dict[Any, int]) -> int:
@@ -125,7 +125,7 @@ class _Job:
             try:
                 self._keep(number, self.ray.get(one))
                 count += len(self.pieces[number])
-            except Exception as error:
+            except (self.ray.exceptions.RayError, OSError) as error:
                 failed = told(error, f"shard {number} (from {self.pieces[number].source})")
         if count:
             self.manifest.write()
