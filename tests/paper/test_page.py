@@ -54,3 +54,22 @@ def test_rows_show_what_varies_and_the_numbers() -> None:
     header, lines = rows([cell(0.5), cell(0.25, gallery="corrupt")])
     assert header == ("gallery", "paper", "measured", "std", "seeds")
     assert lines == [("clean", "0.900", "0.500", "0.001", "3"), ("corrupt", "0.900", "0.250", "0.001", "3")]
+
+
+@pytest.mark.parametrize(
+    ("digits", "split", "noted"), [(3, "instance", True), (2, "instance", False), (3, "seen", False)]
+)
+def test_three_digits_by_instance_are_said_not_to_be_the_papers_protocol(
+    tmp_path: Path, digits: int, split: str, noted: bool
+) -> None:
+    (tmp_path / "main-task.json").write_text(json.dumps([cell(0.95, digits=digits, split=split)]))
+    assert ("not the paper’s protocol" in write_page(None, tmp_path).read_text()) == noted
+
+
+def test_what_was_written_by_hand_below_the_figures_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "main-task.json").write_text(json.dumps([cell(0.95)]))
+    page = write_page(Shelf(tmp_path / "models"), tmp_path)
+    ending = "## What was tried for the numbers that fall short\n\n* Something.\n\n## Pets: read six times\n\nWords.\n"
+    page.write_text(page.read_text() + ending)
+    assert write_page(None, tmp_path).read_text().endswith(ending)
+    assert write_page(Shelf(tmp_path / "models"), tmp_path).read_text().count(ending) == 1

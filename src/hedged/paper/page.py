@@ -27,6 +27,16 @@ SPLITS = {
     "all": "Both together (`number` split, all)",
     "instance": "All numbers trained on and tested (`instance` split)",
 }
+NOTE_UNDER = "main-task"
+NOTES = {  # of this table, what is to be said below the numbers of a test set if some are of so many digits
+    ("instance", 3): (
+        "Three digits on this split are not the paper’s protocol. It tests all 1,000 numbers with 10 images each: 3 "
+        "of the 5 neighbours of a probe must be among only 9 others of its number, among 9,990 images of others. The "
+        "paper tests 100 numbers of three digits, “to enforce a minimal number of samples per class”: 100 images each, "
+        "as do the grids above. Average precision hardly depends on it: half of its pairs match by construction."
+    )
+}
+KEPT = "## What was tried for the numbers that fall short"  # where the part begins that is written by hand
 NAMED_BY = ("table", "digits", "dim", "model", "metric", "gallery", "probe", "vote", "beta")
 PET_KEYS = ("model", "metric", "correlation", "rejected")
 MEASURES = {
@@ -101,7 +111,7 @@ def main_cells(folder: Path, metrics: Sequence[str]) -> list[tuple[str, Cell]]:
 def write_page(shelf: Shelf | None, folder: Path, path: Path | None = None) -> Path:
     """All results of a folder as Markdown: its README.md unless a path is given.
 
-    Without a shelf, what an earlier page says of the models stays as it is.
+    Without a shelf, what an earlier page says of the models stays as it is; its ending, written by hand, always does.
 
     Args:
         shelf: The models that the results were made of, if they are at hand.
@@ -110,7 +120,8 @@ def write_page(shelf: Shelf | None, folder: Path, path: Path | None = None) -> P
     """
     path = path or folder / "README.md"
     introduction = _kept_introduction(path) if shelf is None else _introduction(shelf)
-    write_text(path, "\n".join(_page(introduction, folder, path)) + "\n")
+    lines = [*_page(introduction, folder, path), *_kept_ending(path)]
+    write_text(path, "\n".join(lines) + "\n")
     return path
 
 
@@ -135,6 +146,12 @@ def _kept_introduction(path: Path) -> list[str]:
         return []
     lines = path.read_text(encoding="utf-8").splitlines()
     return lines[lines.index(TITLE) + 2 : lines.index(SUMMARY)]
+
+
+def _kept_ending(path: Path) -> list[str]:
+    """What a page says after its figures: what was tried for numbers that fall short; nothing if there is no page."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return lines[lines.index(KEPT) :] if KEPT in lines else []
 
 
 def _introduction(shelf: Shelf) -> Iterator[str]:
@@ -188,6 +205,9 @@ def _table_section(folder: Path, name: str) -> Iterator[str]:
             yield from (words + ".", "")
             yield from _grid(of_split)
             yield ""
+            for (noted, digits), note in NOTES.items():
+                if name == NOTE_UNDER and noted == split and any(cell["digits"] == digits for cell in of_split):
+                    yield from (note, "")
     if variants := load_cells(folder, f"{name}-variants"):
         yield from ("Variants of the recipe:", "")
         yield from _markdown(*rows(variants))
