@@ -15,6 +15,7 @@ from hedged.metrics import (
     axis_alignment,
     best_turn,
     class_centroids,
+    digit_reading,
     mean_run_length,
     run_lengths,
     shared_digit_count,
@@ -122,3 +123,34 @@ def test_the_turn_is_found_at_which_digits_lie_along_the_axes(degrees: float) ->
     assert turn.score == pytest.approx(1.0)
     with pytest.raises(ShapeError, match="a plane is turned"):
         best_turn(Centroids(np.arange(10), np.zeros((10, 3))))
+
+
+def slow_reading(column: list[float], digit: list[int], beside: int) -> float:
+    """One item after the other: the neighbours on either side vote."""
+    along = [digit[i] for i in np.argsort(column, kind="stable")]
+    read = []
+    for k in range(len(along)):
+        votes = [*along[max(k - beside, 0) : k], *along[k + 1 : k + 1 + beside]]
+        read.append(max(range(10), key=lambda value: (votes.count(value), -value)))
+    return float(np.mean([a == b for a, b in zip(read, along, strict=True)]))
+
+
+def test_a_digit_is_read_as_its_neighbours_vote() -> None:
+    rng = np.random.default_rng(1)
+    labels, means = rng.integers(0, 100, 150), rng.normal(size=(150, 2))
+    means[:, 1] += labels // 10  # the tens along the second dimension
+    found = digit_reading(means, labels, beside=4)
+    for axis in range(2):
+        for place, digits in enumerate((labels // 10, labels % 10)):
+            assert found.accuracy[axis, place] == slow_reading(means[:, axis].tolist(), digits.tolist(), 4)
+    assert found.score == pytest.approx(max(np.trace(found.accuracy), np.trace(found.accuracy[::-1])) / 2)
+
+
+def test_digits_are_read_along_their_axes_and_not_along_diagonals() -> None:
+    labels = np.repeat(np.arange(100), 40)
+    noise = np.random.default_rng(0).uniform(0, 0.9, (len(labels), 2))
+    grid = np.stack(np.divmod(labels, 10), axis=1) + noise
+    assert digit_reading(grid, labels).score == pytest.approx(1.0, abs=0.02)
+    assert digit_reading(grid @ np.array([[1, -1], [1, 1]]), labels).score < 0.3
+    with pytest.raises(ValueRangeError, match="beside"):
+        digit_reading(grid, labels, beside=0)

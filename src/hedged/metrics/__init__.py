@@ -15,10 +15,12 @@ from hedged.metrics.identification import knn_accuracy as knn_accuracy
 from hedged.metrics.identification import knn_correct as knn_correct
 from hedged.metrics.organisation import AxisAlignment as AxisAlignment
 from hedged.metrics.organisation import Centroids as Centroids
+from hedged.metrics.organisation import DigitReading as DigitReading
 from hedged.metrics.organisation import Turn as Turn
 from hedged.metrics.organisation import axis_alignment as axis_alignment
 from hedged.metrics.organisation import best_turn as best_turn
 from hedged.metrics.organisation import class_centroids as class_centroids
+from hedged.metrics.organisation import digit_reading as digit_reading
 from hedged.metrics.organisation import mean_run_length as mean_run_length
 from hedged.metrics.organisation import run_lengths as run_lengths
 from hedged.metrics.organisation import shared_digit_count as shared_digit_count

@@ -43,6 +43,11 @@ class Centroids:
             raise ShapeError(f"centroids of {self.positions.shape[1]} dimensions have no order; expected one")
         return self.labels[np.argsort(self.positions[:, 0], kind="stable")]
 
+    @property
+    def spread(self) -> float:
+        """The standard deviation of the centres along a dimension, averaged (as a variance) over dimensions."""
+        return float(np.sqrt(self.positions.var(axis=0).mean()))
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -58,9 +63,24 @@ class AxisAlignment:
     @property
     def score(self) -> float:
         """Mean share when each digit gets its own axis, in the best pairing: 1 for a grid along the axes."""
-        from scipy.optimize import linear_sum_assignment  # late: slow to import, and rarely asked for
+        return _best_pairing(self.explained)
 
-        return float(self.explained[linear_sum_assignment(self.explained, maximize=True)].mean())
+
+@final
+@dataclass(frozen=True, eq=False)
+class DigitReading:
+    """How often each digit is read from each dimension alone.
+
+    Args:
+        accuracy: `[d, p]` is the share of items of which digit p is read from dimension d, leftmost digit first.
+    """
+
+    accuracy: FloatArray
+
+    @property
+    def score(self) -> float:
+        """Mean accuracy when each digit is read from an axis of its own, in the best pairing."""
+        return _best_pairing(self.accuracy)
 
 
 @final
@@ -171,6 +191,43 @@ def axis_alignment(centroids: Centroids, n_digits: int = 2) -> AxisAlignment:
     return AxisAlignment(np.divide(between, total[:, None], out=np.zeros_like(between), where=total[:, None] > 0))
 
 
+def digit_reading(means: ArrayLike, labels: ArrayLike, n_digits: int = 2, beside: int = 25) -> DigitReading:
+    """How often a digit is read from one coordinate alone.
+
+    An item is read as the digit that is most frequent among the `beside` items on either side of it along the
+    dimension, itself left out; among equals, as the smallest. An axis that is a digit's own is read almost without
+    error, and tells nothing of the other digits; along diagonals both are read, and neither well. Unlike
+    `axis_alignment`, it sees items, so it counts what strays from the centre of its class.
+
+    Args:
+        means: μ of each item, `(n, D)`.
+        labels: Class of each item, `(n,)`.
+        n_digits: N, the digits of a class.
+        beside: How many items on either side vote.
+
+    >>> tens, ones = np.divmod(np.repeat(np.arange(100), 40), 10)
+    >>> means = np.stack([tens, ones], axis=1) + np.random.default_rng(0).uniform(0, 0.9, (4000, 2))
+    >>> digit_reading(means, 10 * tens + ones).accuracy.round(1)
+    array([[1. , 0.1],
+           [0.1, 1. ]])
+    """
+    points = np.asarray(means, dtype=np.float64)
+    digits = _digits(integers("labels", labels), n_digits)
+    check_same_length(means=points, labels=digits)
+    check_at_least("beside", beside, 1)
+    read = np.empty((points.shape[1], n_digits))
+    for dimension, column in enumerate(points.T):
+        along = digits[np.argsort(column, kind="stable")]
+        for place in range(n_digits):
+            own = along[:, place]
+            before = np.cumsum(np.pad(np.eye(10)[own], ((1, 0), (0, 0))), axis=0)  # [k]: of the first k items
+            item = np.arange(len(own))
+            votes = before[np.minimum(item + beside + 1, len(own))] - before[np.maximum(item - beside, 0)]
+            votes[item, own] -= 1  # itself
+            read[dimension, place] = (votes.argmax(axis=1) == own).mean()
+    return DigitReading(read)
+
+
 def best_turn(centroids: Centroids, n_digits: int = 2) -> Turn:
     """θ in (−45°, 45°] and the score of `axis_alignment` after the plane is turned by θ, where that is highest.
 
@@ -193,6 +250,13 @@ def best_turn(centroids: Centroids, n_digits: int = 2) -> Turn:
         turned = Centroids(centroids.labels, centroids.positions @ np.array([[cos, -sin], [sin, cos]]))
         turns.append(Turn(float(degrees), round(axis_alignment(turned, n_digits).score, 12)))
     return max(turns, key=lambda turn: turn.score)
+
+
+def _best_pairing(shares: FloatArray) -> float:
+    """The mean share, `(D, N)`, of digits that are each paired with an axis of their own, where that is highest."""
+    from scipy.optimize import linear_sum_assignment  # late: slow to import, and rarely asked for
+
+    return float(shares[linear_sum_assignment(shares, maximize=True)].mean())
 
 
 def _between(deviation: FloatArray, digit: IntArray) -> FloatArray:
