@@ -166,11 +166,14 @@ def test_averages_of_each_weight(exhibition: Exhibition) -> None:
     cells = exhibition["kl-ellipsoids"].cells
     for beta, config in zip(kl_ellipsoids.BETAS, kl_ellipsoids.EXHIBIT.configs(), strict=True):
         evaluation = exhibition.evaluation(config)
+        places = evaluation.embeddings["clean"].mean.double().numpy()
+        centres = np.stack([places[evaluation.labels == label].mean(0) for label in np.unique(evaluation.labels)])
+        spread = np.sqrt(((centres - centres.mean(0)) ** 2).mean())
         for condition in ("clean", "corrupt"):
             found = {c["metric"]: c["measured"] for c in cells if (c["beta"], c["probe"]) == (beta, condition)}
+            sigma = float(evaluation.embeddings[condition].variance.sqrt().mean())
             assert found == {
                 "uncertainty": pytest.approx(evaluation.uncertainty[condition].mean(), abs=1e-5),
-                "standard_deviation": pytest.approx(
-                    float(evaluation.embeddings[condition].variance.sqrt().mean()), abs=1e-5
-                ),
+                "standard_deviation": pytest.approx(sigma, abs=1e-5),
+                "relative_standard_deviation": pytest.approx(sigma / spread, rel=1e-4, abs=1e-5),
             }

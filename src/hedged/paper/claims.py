@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import final
 
+import numpy as np
 import torch
 
 from hedged._files import write_json
@@ -17,8 +18,8 @@ from hedged.data.ndigit.splits import TestSet
 from hedged.evaluation import CONDITIONS, GRID, Condition
 from hedged.evaluation.reference import BLOCKS, Measure, Model
 from hedged.evaluation.space import Space
-from hedged.metrics import axis_alignment, uncertainty_auroc
-from hedged.paper import centroids, kl_ellipsoids, number_line, soft_contrastive
+from hedged.metrics import axis_alignment, digit_reading, uncertainty_auroc
+from hedged.paper import kl_ellipsoids, number_line, soft_contrastive
 from hedged.paper.exhibits import Exhibit, Only
 from hedged.paper.measurements import VOTES
 from hedged.paper.recipe import recipe
@@ -28,6 +29,7 @@ from hedged.training import Config
 
 HEDGED: tuple[Model, ...] = ("mog-1", "mog-2")
 MANY = 10  # dimensions, at which "all methods perform almost perfectly"
+DIAGONALS = np.array([[1.0, -1.0], [1.0, 1.0]]) / np.sqrt(2)
 IMAGES, TURNS = 2_000, 21  # embedded to compare times, and how often
 
 
@@ -197,21 +199,61 @@ def _eta_tells_most_of_corrupt_probes(shelf: Shelf) -> Claim:
 
 
 def _axes_are_aligned(shelf: Shelf) -> Claim:
-    point, hedged = (axis_alignment(Space(shelf.evaluation(c)).centroids).score for c in centroids.EXHIBIT.configs())
+    """A share of variance is near 1 for both, since it sees centres alone; images that stray from them tell more."""
+    hedged, point = (_layout(shelf, model) for model in ("mog-1", "point"))
     return Claim(
-        "Hedged embeddings lay out the digits along the axes",
-        hedged > point,
-        f"share of variance along its axis that a digit explains: {hedged:.2f} hedged, {point:.2f} point",
+        "Hedging lays out the digits along the axes, more than points do",
+        hedged.read > point.read and hedged.stray < point.stray,
+        f"2 digits in 2 dimensions, mean of {SEEDS} seeds: a digit is read from its own coordinate alone in "
+        f"{hedged.read:.1%} of clean images hedged, {point.read:.1%} point (axes turned by 45°: {hedged.turned:.1%} "
+        f"and {point.turned:.1%}); variance of the centres along an axis that its digit does not explain: "
+        f"{hedged.stray:.2%} hedged, {point.stray:.2%} point",
     )
 
 
+@final
+@dataclass(frozen=True)
+class _Layout:
+    """How two digits are laid out on a plane, mean of all seeds.
+
+    Args:
+        read: How often a digit is read from its own coordinate.
+        turned: The same after the plane is turned by 45°.
+        stray: The share of the variance of the centres along an axis that its digit does not explain.
+    """
+
+    read: float
+    turned: float
+    stray: float
+
+
+def _layout(shelf: Shelf, model: Model) -> _Layout:
+    spaces = [Space(shelf.evaluation(recipe(2, 2, model, seed))) for seed in range(SEEDS)]
+    read, turned = [], []
+    for space in spaces:
+        means = space.embedding.mean.double().numpy()
+        unit, labels = (means - means.mean(axis=0)) / means.std(axis=0), space.evaluation.labels
+        read.append(digit_reading(unit, labels).score)
+        turned.append(digit_reading(unit @ DIAGONALS, labels).score)
+    stray = [1 - axis_alignment(space.centroids).score for space in spaces]
+    return _Layout(fmean(read), fmean(turned), fmean(stray))
+
+
 def _hedged_orders_the_line(shelf: Shelf) -> Claim:
-    cells = [c for c in number_line.EXHIBIT.numbers(shelf) if c["metric"] == "shared_digit_count"]
-    hedged, point = ([c["measured"] for c in cells if c["model"] == model] for model in ("mog-1", "point"))
+    cells = number_line.EXHIBIT.numbers(shelf)
+
+    def of(model: str, metric: str) -> list[float]:
+        return [c["measured"] for c in cells if (c["model"], c["metric"]) == (model, metric)]
+
+    (hedged, point), runs = (
+        [of(model, metric) for model in ("mog-1", "point")] for metric in ("shared_digit_count", "mean_run_length")
+    )
     return Claim(
         "On the number line hedged embeddings put more classes beside one that shares a digit, in every trial",
         min(hedged) > max(point),
-        f"of 99 neighbours: {', '.join(map(str, hedged))} hedged, {', '.join(map(str, point))} point",
+        f"of 99 neighbours: {', '.join(map(str, hedged))} hedged, {', '.join(map(str, point))} point; classes of a "
+        f"run, mean of {len(hedged)} trials: {fmean(runs[0]):.1f} hedged, {fmean(runs[1]):.1f} point (paper: "
+        f"{number_line.PAPER['mog-1'][1]:.1f} and {number_line.PAPER['point'][1]:.1f})",
     )
 
 
@@ -219,12 +261,19 @@ def _hedged_orders_the_line(shelf: Shelf) -> Claim:
 
 
 def _beta_widens(shelf: Shelf) -> Claim:
+    """Beside the spread of the centres, since the curve learns how far apart classes lie; absolute σ is shown too."""
     cells = kl_ellipsoids.EXHIBIT.numbers(shelf)
-    widths = [c["measured"] for c in cells if c["metric"] == "standard_deviation" and c["probe"] == "corrupt"]
+
+    def widths(metric: str) -> list[float]:
+        return [c["measured"] for c in cells if c["metric"] == metric and c["probe"] == "corrupt"]
+
+    relative, absolute = widths(kl_ellipsoids.RELATIVE), widths("standard_deviation")
+    shown, plain = (", ".join(f"{width:.3g}" for width in each) for each in (relative, absolute))
     return Claim(
         "A higher β widens the embeddings",
-        all(narrow < wide for narrow, wide in pairwise(widths)) and len(widths) == len(kl_ellipsoids.BETAS),
-        f"mean σ of corrupt images from β = 1e-6 to 1e-2: {', '.join(f'{w:.3g}' for w in widths)}",
+        all(narrow < wide for narrow, wide in pairwise(relative)) and len(relative) == len(kl_ellipsoids.BETAS),
+        f"mean σ of corrupt images from β = 1e-6 to 1e-2, relative to the spread of the centres: {shown}; as it is: "
+        f"{plain}",
     )
 
 
@@ -304,7 +353,6 @@ CLAIMS: tuple[Callable[[Shelf], Claim], ...] = (
 SHOWN: tuple[Exhibit, ...] = (  # whose models they use
     MAIN_TASK,
     soft_contrastive.EXHIBIT,
-    centroids.EXHIBIT,
     kl_ellipsoids.EXHIBIT,
     KL,
     number_line.EXHIBIT,

@@ -27,6 +27,7 @@ DRAWN = 40  # ellipsoids a panel: as many as can be told apart
 DASHES = {"uncertainty": "-", "standard_deviation": ":"}
 SMALL_PRINT: dict[str, Any] = {"fontsize": SMALL, "color": MUTED, "ha": "center"}
 NAMES = {"uncertainty": "η", "standard_deviation": "σ"}
+RELATIVE = "relative_standard_deviation"  # σ by the spread of the centres: a and b learn the scale of the space
 
 
 @final
@@ -80,8 +81,10 @@ class _Model:
         means, variances = (part[:, 0] for part in Space(evaluation).parts("corrupt", drawn))
         eta = {c: float(evaluation.uncertainty[c].mean()) for c in CONDITIONS}
         sigma = {c: float(evaluation.embeddings[c].variance.sqrt().mean()) for c in CONDITIONS}
-        both = (("uncertainty", eta), ("standard_deviation", sigma))
-        return cls(means, variances, {(name, c): found[c] for name, found in both for c in CONDITIONS})
+        spread = Space(evaluation).centroids.spread
+        relative = {c: sigma[c] / spread for c in CONDITIONS}
+        found = (("uncertainty", eta), ("standard_deviation", sigma), (RELATIVE, relative))
+        return cls(means, variances, {(name, c): values[c] for name, values in found for c in CONDITIONS})
 
     @property
     def corners(self) -> Array:
@@ -100,7 +103,7 @@ def _draw_prior(axes: Any) -> None:
 
 def _draw_averages(axes: Axes, models: Sequence[_Model]) -> None:
     calm(axes)
-    for metric, condition in models[0].averages:
+    for metric, condition in (drawn for drawn in models[0].averages if drawn[0] in NAMES):
         values = [model.averages[metric, condition] for model in models]
         axes.plot(
             BETAS, values, DASHES[metric], color=COLOURS[condition], marker=MARKERS[condition],
