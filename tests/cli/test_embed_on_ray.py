@@ -21,6 +21,8 @@ from PIL import Image
 from pyarrow import parquet
 from ray.cluster_utils import Cluster
 
+from hedged import Embedder
+from hedged.models.bulk import embed_on_ray
 from hedged.search import open_store
 
 MODEL = "hedged:ndigit-2d"
@@ -248,6 +250,13 @@ def test_a_shard_that_always_ends_its_worker(cluster: Cluster, photos: Path, tmp
     assert driver.returncode == 2
     assert f"hedged: shard 0 (from {photos}/00.png) cannot be made" in errors
     assert "Traceback" not in errors
+
+
+def test_a_bug_in_a_task_is_shown_with_its_traceback(cluster: Cluster, photos: Path, tmp_path: Path) -> None:
+    embedder = Embedder.load(MODEL)
+    embedder._embed_batch = 0  # type: ignore[assignment,method-assign]
+    with pytest.raises(TypeError, match=r"(?s)shards\.py.*'int' object is not callable"):
+        embed_on_ray(embedder, [photos], tmp_path / "out", cluster.address)
 
 
 def test_a_cluster_that_does_not_answer(hedged: Hedged, photos: Path, tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ import pytest
 from cli.commands import Hedged, Result
 
 import hedged as package
+from hedged.cli._verbs import NAMES
 
-VERBS = (
-    "demo", "train", "retrofit", "evaluate", "embed", "match", "data", "paper", "index", "search", "identify",
-    "cluster", "export",
-)  # fmt: skip
+GROUPS = {
+    "data": ("ndigit",), "index": ("build", "add", "remove", "list", "info", "repair", "audit"),
+    "paper": ("list", "run", "show"),
+}  # fmt: skip
+PAGES = ["", *NAMES, *(f"{group} {verb}" for group, verbs in GROUPS.items() for verb in verbs)]
 HELP_WITHOUT_TORCH = """
 import sys
 from hedged.cli import main
@@ -34,28 +36,20 @@ def test_installed_program_answers(installed: Hedged) -> None:
 def test_help_names_every_verb(hedged: Hedged) -> None:
     result = hedged("--help")
     assert result.code == 0
-    for verb in VERBS:
+    for verb in NAMES:
         assert f"\n  {verb} " in result.out
 
 
-@pytest.mark.parametrize(
-    "verb",
-    [
-        *VERBS,
-        "data ndigit",
-        "paper list",
-        "paper run",
-        "paper show",
-        "index build",
-        "index add",
-        "index remove",
-        "index info",
-    ],
-)
-def test_every_verb_explains_itself_with_examples(hedged: Hedged, verb: str) -> None:
-    result = hedged(*verb.split(), "--help")
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_fits_80_columns_and_has_examples(
+    hedged: Hedged, page: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    result = hedged(*page.split(), "--help")
     assert result.code == 0
-    assert verb in ("data", "paper", "index") or f"Examples:\n    hedged {verb}" in result.out
+    assert page in ("", *GROUPS) or f"Examples:\n    hedged {page}" in result.out
+    assert [line for line in result.out.splitlines() if len(line) > 80] == []
+    assert [line for line in result.out.splitlines()[1:] if line.endswith("...")] == []  # a summary cut short
 
 
 @pytest.mark.parametrize(

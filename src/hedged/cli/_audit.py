@@ -86,9 +86,10 @@ def audit(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Find rows that are likely mislabelled, duplicated or useless, and labels that are two identities.
+    """Find rows that are likely mislabelled, duplicated or useless.
 
-    Each finding has a probability, and is reported from one half on. The store is not changed.
+    Labels that are likely two identities are found, too. Each finding has a probability, and is reported from one half
+    on. The store is not changed.
     """
     from hedged.decisions import load_decider
     from hedged.search import open_store, read_audit

@@ -17,7 +17,7 @@ EXAMPLES = examples(
     "hedged bench matching --json",
     "hedged bench --out results/benchmarks",
     "hedged bench decisions --out results/decisions",
-    "hedged bench uncertainty --vectors dogs.npz --vectors texts.npz --out results/uncertainty",
+    "hedged bench uncertainty --vectors dogs.npz --out results/uncertainty",
 )
 DECISIONS, UNCERTAINTY = "decisions", "uncertainty"
 
@@ -47,7 +47,7 @@ def bench(
         typer.Option("--vectors", metavar="FILE", help="For uncertainty: a set made by tools/make_vectors.py; repeat."),
     ] = None,
 ) -> None:
-    """Measure speed and memory against straightforward implementations.
+    """Measure speed and memory against plain implementations.
 
     Each line shows a ratio of two measurements taken in turns, the target, and whether it holds. Run it on an otherwise
     idle machine. `decisions` measures calibration, false-match rates and abstention instead, on identities that were

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "hedged calibrate runs/first",
     "hedged calibrate runs/first --false-match-rate 0.001 --abstain-rate 0.2",
-    "hedged calibrate runs/first --pairs pairs.csv --base-rate 0.01 --costs 100,1,0.5",
+    "hedged calibrate runs/first --pairs pairs.csv --costs 100,1,0.5",
     "hedged calibrate runs/dogs --fpir 0.01 --fpir 0.1 --store dogs.db",
 )
 FALSE_MATCH_RATE, ABSTAIN_RATE = 0.01, 0.1  # the defaults

@@ -41,10 +41,11 @@ def cluster(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Find out which rows of a store show the same identity, without labels.
+    """Find out which rows of a store show the same identity.
 
-    Each row gets a cluster and the probability that it belongs there; clusters that may be one are listed. Clusters
-    grow by the log-odds of their pairs, as far as the match model of the store expects most pairs to be right.
+    No labels are needed. Each row gets a cluster and the probability that it belongs there; clusters that may be one
+    are listed. Clusters grow by the log-odds of their pairs, as far as the match model of the store expects most pairs
+    to be right.
     """
     from hedged.decisions import load_decider
     from hedged.search import open_store, read_clusters

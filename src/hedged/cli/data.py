@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "hedged data ndigit --digits 3",
-    "hedged data ndigit --digits 2 --split number --part unseen --preview unseen.png",
-    "hedged data ndigit --digits 3 --part train --out dataset_mnist_3_instance_train.npz",
+    "hedged data ndigit --split number --part unseen --preview unseen.png",
+    "hedged data ndigit --digits 3 --part train --out three.npz",
     "hedged data ndigit --index dataset_mnist_2_number_test_unseen.npz",
 )
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)

@@ -45,11 +45,12 @@ def drift(
     skip_broken: SkipBroken = False,
     json: Json = False,
 ) -> None:
-    """Tell whether inputs have changed since `hedged calibrate`, without labels.
+    """Tell whether inputs have changed since `hedged calibrate`.
 
-    Uncertainty and length of each new embedding are held against those calibrated on, in the order of the inputs. An
-    alarm is given at the first input where the evidence reaches 1/RATE; while nothing changes, that ever happens with a
-    probability of at most RATE. Each identity counts once: of rows or vectors with one label, the first is taken.
+    No labels are needed. Uncertainty and length of each new embedding are held against those calibrated on, in the
+    order of the inputs. An alarm is given at the first input where the evidence reaches 1/RATE; while nothing changes,
+    that ever happens with a probability of at most RATE. Each identity counts once: of rows or vectors with one label,
+    the first is taken.
     """
     if not 0 < false_alarms < 1:
         raise ConfigError(f"--false-alarms is a probability, between 0 and 1, got {false_alarms:g}")

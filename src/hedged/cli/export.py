@@ -29,12 +29,12 @@ def export(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Write a model as one ONNX file, for programs without torch, or its score for a database.
+    """Write a model as one ONNX file, or its score for a database.
 
-    The file takes any number of inputs, and gives their means, variances, η and, if the model tells it, novelty. Its
-    metadata says how inputs are prepared and compared, and holds the calibration, if there is one. The file is compared
-    with the model before it is written. `hedged.runtime` opens it: embed, match and decide with NumPy and onnxruntime
-    alone. It needs an extra: pip install 'hedged[onnx]'.
+    The ONNX file is for programs without torch. It takes any number of inputs, and gives their means, variances, η and,
+    if the model tells it, novelty. Its metadata says how inputs are prepared and compared, and holds the calibration,
+    if there is one. The file is compared with the model before it is written. `hedged.runtime` opens it: embed, match
+    and decide with NumPy and onnxruntime alone. It needs an extra: pip install 'hedged[onnx]'.
 
     The score is SQL that makes a function hedged_log_odds of two embeddings, or a rank profile for Vespa: what the
     engine then computes are the log-odds that `hedged match` gives.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "hedged identify runs/dogs dogs.db unknown.jpg",
-    "hedged identify runs/dogs dogs.db unknown/ --fusion mixture --none 0.5 --json",
+    "hedged identify runs/dogs dogs.db unknown/ --fusion mixture --none 0.5",
     "hedged identify runs/dogs dogs.db unknown/ --coverage 0.95 --fpir 0.01",
 )
 NOBODY = "none of these"
@@ -67,7 +67,7 @@ def identify(
     skip_broken: SkipBroken = False,
     json: Json = False,
 ) -> None:
-    """Identify who each image or vector shows, or report that no stored identity matches.
+    """Identify who each image or vector shows, if anybody stored.
 
     The labels in the store are the identities, each with any number of rows. Each identity gets a probability, and so
     does "none of these". Three numbers, three questions: uncertainty, could this input be several things? novelty,

@@ -48,15 +48,15 @@ class Stage(StrEnum):
 
 @app.callback()
 def index() -> None:
-    """Build and update stores of embeddings, for search and identification."""
+    """Build and change stores, for search and identification."""
 
 
 @app.command(
     "build",
     epilog=examples(
         "hedged index build runs/demo digits.db photos/",
-        "hedged index build runs/dogs dogs.db photos/ --folder-labels --first-stage hnsw",
-        "hedged index build runs/dogs 'postgresql://localhost/dogs#gallery' photos/ --metadata photos.csv",
+        "hedged index build runs/dogs dogs.db photos/ --first-stage hnsw",
+        "hedged index build runs/dogs postgresql:///dogs photos/ --metadata dogs.csv",
     ),
 )
 def build(
@@ -179,7 +179,7 @@ def list_rows(
     limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Rows to show.")] = 100,
     json: Json = False,
 ) -> None:
-    """List the rows of a store: ids, labels and metadata, in the order they were added."""
+    """List the rows of a store in the order they were added."""
     from hedged.search import open_store
 
     with open_store(location) as store, store.reading():
@@ -239,7 +239,10 @@ def repair(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Copy what is whole of a damaged store into a new one, and list what is lost; STORE is left as it is."""
+    """Copy what is whole of a damaged store into a new one.
+
+    What is lost is listed. STORE is left as it is.
+    """
     from hedged.search import Header, repair_store
 
     header = Header.of(load_embedder(model)) if model else None

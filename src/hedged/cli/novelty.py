@@ -9,7 +9,7 @@ EXAMPLES = examples("hedged novelty runs/old", "hedged novelty runs/old --json")
 
 
 def novelty(run: RunFolder, json: Json = False) -> None:
-    """Fit the novelty of a trained model, in one pass over its training inputs.
+    """Fit the novelty of a trained model to its training inputs.
 
     Novelty tells how unlike its training inputs the model finds an input: the share of held-out ones that are less
     novel. `hedged train` and `hedged retrofit` fit it when they are done; a model that was made before there was such a

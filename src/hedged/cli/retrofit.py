@@ -19,7 +19,7 @@ EXAMPLES = examples(
     "hedged retrofit vectors.npz --out runs/head",
     "hedged retrofit vectors.npz --poor blurred.npz --out runs/head",
     "hedged retrofit vectors.npy --labels names.txt --out runs/head",
-    "hedged retrofit vectors.npz --test-share 0 --validation-share 0 --out runs/final",
+    "hedged retrofit all.npz --test-share 0 --validation-share 0 --out runs/final",
 )
 TEST_SHARE, VALIDATION_SHARE = 0.2, 0.1
 

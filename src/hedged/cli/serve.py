@@ -16,7 +16,7 @@ EXAMPLES = examples(
     "hedged serve runs/dogs dogs.db",
     "hedged serve runs/dogs dogs.db --pictures photos --port 9000",
     "hedged key keys.json front-end --role read",
-    "hedged serve runs/dogs postgresql:///dogs --host 0.0.0.0 --keys keys.json --workers 4",
+    "hedged serve runs/dogs dogs.db --host 0.0.0.0 --keys keys.json --workers 4",
 )
 MEGABYTE = 2**20
 

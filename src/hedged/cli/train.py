@@ -11,9 +11,9 @@ from hedged.cli._output import examples
 
 EXAMPLES = examples(
     "hedged train demo --out runs/first",
-    "hedged train my.toml --out runs/wide --set model.dim=3 --set train.steps=20000",
+    "hedged train my.toml --out runs/wide --set model.dim=3",
     "hedged train runs/wide/config.toml --out runs/wide --resume",
-    "torchrun --nproc-per-node 2 --max-restarts 3 --no-python hedged train demo --out runs/two",
+    "torchrun --nproc-per-node 2 --no-python hedged train demo --out runs/two",
 )
 
 

@@ -53,8 +53,9 @@ class Identities(NamedTuple):
         named = [row.label for batch in batches for row in batch.described]
         rows = [i for i, label in enumerate(named) if label is not None]
         if not rows:
+            which = f"no row of {store.name} that passes the filter" if where else f"no row of {store.name}"
             raise DataError(
-                f"no row of {store.name} that passes has a label, so there is nobody to identify: add images with "
+                f"{which} has a label, so there is nobody to identify: add images with "
                 "labels (`hedged index build --folder-labels`, or a table with --metadata)"
             )
         labels = sorted({label for label in named if label is not None})
