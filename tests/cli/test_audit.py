@@ -57,6 +57,15 @@ def test_findings_are_told_in_words_json_and_on_a_page(hedged: Hedged, store: Pa
     assert hedged("index", "audit", store, "--page", page, "--force", "--where", "label=p3").code == 0
 
 
+def test_a_model_that_cannot_tell_anybody_apart_is_named_before_its_items(hedged: Hedged, tmp_path: Path) -> None:
+    z, owner = people(6, 3, seed=0, least_noise=20.0)
+    with create_store(tmp_path / "a.db", Header.for_embeddings(z, "0" * 16, Evidence())) as store:
+        store.add(Rows([f"row {i}" for i in range(18)], z, "0" * 16, [f"p{i}" for i in owner.tolist()]))
+    told = hedged("index", "audit", tmp_path / "a.db")
+    assert "of 18 items match everybody: it is likely the model" in told.err
+    assert "\nNear-duplicates under two names: none\n\n" in told.out
+
+
 def test_additions_that_look_wrong_are_named(store: Path, caplog: pytest.LogCaptureFixture) -> None:
     with open_store(store) as opened:
         warn_of_enrolments(opened, ["row 40", "row 41"])

@@ -113,19 +113,26 @@ def test_tables_on_a_terminal_cut_nothing_either(
         assert all(len(line) <= max(80, width) for line in lines)
 
 
-def test_none_of_these_is_never_accepted(hedged: Hedged, run: Path, photos: Path, tmp_path: Path) -> None:
+def test_only_one_that_is_likelier_than_the_rest_is_accepted(
+    hedged: Hedged, run: Path, photos: Path, tmp_path: Path
+) -> None:
     store = tmp_path / "a.db"
     assert hedged("index", "build", run, store, photos, "--folder-labels").code == 0
-    decider = Decider(Embedder.load(run).fingerprint(), Temperature(1.0, 0.0), 0.5, Policy(-99.0, -98.0))
-    decider.save(str(run))
-    for none, decision in (("0.999999", "abstain"), ("0.000001", "accept")):
-        out = hedged("identify", run, store, photos / "0", "--none", none).out
+    Decider(Embedder.load(run).fingerprint(), Temperature(1.0, 0.0), 0.5, Policy(-99.0, -98.0)).save(str(run))
+    for options, decision, named in (
+        (("--none", "0.999999"), "abstain", False),
+        (("--none", "0.000001"), "abstain", True),  # but hardly more than the others of three
+        (("--none", "0.000001", "--where", "label=0"), "accept", True),
+    ):
+        command = ("identify", run, store, photos / "0", *options)
+        out = hedged(*command).out
         titles = [line for line in out.splitlines() if "(uncertainty" in line]
         assert len(titles) == 3
         assert all(line.endswith(f", {decision})") for line in titles), titles
-        assert ("none of these (" in out) == (decision == "abstain")
-        told = json.loads(hedged("identify", run, store, photos / "0", "--none", none, "--json").out)
+        assert ("none of these (" in out) != named
+        told = json.loads(hedged(*command, "--json").out)
         assert {one["decision"] for one in told} == {decision}
+        assert {one["probability"] >= 0.5 for one in told if one["label"]} <= {decision == "accept"}
 
 
 def test_without_a_calibration_match_still_answers(hedged: Hedged, run: Path, photos: Path) -> None:

@@ -89,7 +89,7 @@ def audit(
     """Find rows that are likely mislabelled, duplicated or useless.
 
     Labels that are likely two identities are found, too. Each finding has a probability, and is reported from one half
-    on. The store is not changed.
+    on; that an item matches everybody, from a quarter. The store is not changed.
     """
     from hedged.decisions import load_decider
     from hedged.search import open_store, read_audit
@@ -103,14 +103,24 @@ def audit(
             raise RunError(f"{calibration} has no calibration: write one with `hedged calibrate {calibration}`")
         found = read_audit(store, filters(where), wrong_share, decider.calibrator.log_odds if decider else None)
         name = store.name
+        if found.tells_little:
+            LOGGER.warning(
+                "%s of %s items match everybody: it is likely the model that cannot tell them apart; train it longer, "
+                "or calibrate it and give --calibration, before you remove any",
+                f"{len(found.poor):,}",
+                f"{found.items:,}",
+            )
         if page is not None:
             _write_page(page, name, found, _ids_by_label(store))
     if json:
         print_json({"store": name, **found.content()})
         return
     for kind, lines in lines_of(found).items():
-        rows = [(line.words, f"{line.probability:.4f}") for line in lines[:top]]
-        print_table(f"{KINDS[kind].title}: {len(lines):,}", ("", "probability"), rows)
+        title = f"{KINDS[kind].title}: {len(lines) or 'none'}"
+        if rows := [(line.words, f"{line.probability:.4f}") for line in lines[:top]]:
+            print_table(title, ("", "probability"), rows)
+        else:
+            print(title)
         print()
     more = "" if page is None else f"; the page is {page}"
     print(f"looked at {found.items:,} items of {found.identities:,} labels{more}")

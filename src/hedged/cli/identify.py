@@ -73,7 +73,8 @@ def identify(
     does "none of these". Three numbers, three questions: uncertainty, could this input be several things? novelty,
     is it unlike what the model was trained on? the probability of "none of these", is it nobody in this store? If
     the model was calibrated (`hedged calibrate`), the probabilities are calibrated, and the decision on the best
-    identity is shown: accept, reject or abstain. It is never accepted where "none of these" is more likely.
+    identity is shown: accept, reject or abstain. It is accepted only where it is more likely than
+    all others and "none of these" together.
 
     --coverage and --fpir are promises for identities like those in the store, not estimates. Candidates are calibrated
     on the store itself, one row of each identity left out in turn; the threshold of --fpir by `hedged calibrate`.
@@ -148,7 +149,7 @@ def _content(image: str, one: Identified, decider: Decider | None, accept_from: 
         content["candidates"] = one.candidates._asdict()
     if accept_from is not None:
         content["at_fpir"] = _at(one, accept_from)
-    return content | ({"decision": _decision(one, decider)} if decider else {})
+    return content | ({"decision": one.verdict(decider).value} if decider else {})
 
 
 def _at(one: Identified, accept_from: float) -> str | None:
@@ -157,19 +158,11 @@ def _at(one: Identified, accept_from: float) -> str | None:
     return likeliest.label if likeliest.logit >= accept_from else None
 
 
-def _decision(one: Identified, decider: Decider) -> str:
-    """What to do about the best identity; where "none of these" is more likely, it is never accepted."""
-    from hedged.decisions import Verdict
-
-    verdict = decider.answer(one.best[0].logit).verdict
-    return (Verdict.ABSTAIN if one.label is None and verdict is Verdict.ACCEPT else verdict).value
-
-
 def _print(image: str, one: Identified, decider: Decider | None, accept_from: float | None) -> None:
     rows = [(each.label, f"{each.probability:.4f}", str(each.images)) for each in one.best]
     rows.append((NOBODY, f"{one.none_probability:.4f}", ""))
     rows.sort(key=lambda row: -float(row[1]))
-    decided = f", {_decision(one, decider)}" if decider else ""
+    decided = f", {one.verdict(decider).value}" if decider else ""
     title = f"{image}: {one.label or NOBODY} (uncertainty {one.uncertainty:.4f}, novelty {shown(one.novelty)}{decided})"
     print_table(title, ("identity", "probability", "images"), rows)
     if one.candidates is not None:

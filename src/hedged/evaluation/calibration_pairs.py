@@ -121,7 +121,8 @@ def pairs_of_run(config: RunConfig, embedder: Embedder, condition: Condition = "
     z = _embedded(embedder, data, condition, seed=0)
     classes, owner = np.unique(data.labels.numpy(), return_inverse=True)
     inputs = Inputs(z, torch.from_numpy(owner), [data.name(label) for label in classes.tolist()])
-    words = f"drawn from {len(data):,} {condition} {name} {data.inputs} of {data.source}"
+    again = ", with repetition," if len(data) * (len(data) - 1) // 2 < PAIRS else ""
+    words = f"drawn{again} from {len(data):,} {condition} {name} {data.inputs} of {data.source}"
     return Source(_pairs_among(z, data, embedder, seed=0), words, inputs)
 
 

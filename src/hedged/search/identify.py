@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from hedged._odds import expit
-from hedged.decisions import CandidateRule
+from hedged.decisions import CandidateRule, Decider, Verdict
 from hedged.distributions import Distribution
 from hedged.errors import DataError, ShapeError, ValueRangeError
 from hedged.match import MatchModel, self_mismatch
@@ -24,6 +24,7 @@ from hedged.search.unknowns import Scores, learn
 
 LogOdds = Callable[[Any], Any]  # from a model's log-odds of a match to calibrated ones
 PROBES_PER_CHUNK = 256
+LIKELY = 0.5  # an identity is accepted from this probability on
 
 
 class Identities(NamedTuple):
@@ -117,6 +118,19 @@ class Identified:
     best: list[Identity]
     candidates: CandidateSet | None = None
     novelty: float | None = None
+
+    def verdict(self, decider: Decider) -> Verdict:
+        """What to do about the best identity, by thresholds for pairs.
+
+        It is accepted only if it is also more likely than all others and nobody together: where many identities pass a
+        threshold for pairs, the best of them has done no more than that.
+
+        Args:
+            decider: The calibration.
+        """
+        found = decider.answer(self.best[0].logit).verdict
+        is_clear = self.label is not None and self.probability >= LIKELY
+        return Verdict.ABSTAIN if found is Verdict.ACCEPT and not is_clear else found
 
 
 @final

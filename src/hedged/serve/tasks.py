@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedged._odds import expit
-from hedged.decisions import Verdict, guess
+from hedged.decisions import guess
 from hedged.distributions import Distribution
 from hedged.match import self_mismatch
 from hedged.search import Hit, Identified, Where
@@ -225,11 +225,8 @@ def _probability(room: Room, hit: Hit) -> float:
 
 
 def _decision(room: Room, one: Identified) -> str | None:
-    """What to do about the best identity; where nobody is more likely, it is never accepted."""
-    if room.model.decider is None:
-        return None
-    verdict = room.model.decider.answer(one.best[0].logit).verdict
-    return (Verdict.ABSTAIN if one.label is None and verdict is Verdict.ACCEPT else verdict).value
+    """What to do about the best identity."""
+    return one.verdict(room.model.decider).value if room.model.decider else None
 
 
 def _decided(room: Room, logit: float, etas: list[float]) -> dict[str, Any]:

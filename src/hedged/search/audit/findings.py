@@ -123,6 +123,11 @@ class Audit:
     divided: list[Divided]
     poor: list[Poor]
 
+    @property
+    def tells_little(self) -> bool:
+        """Whether more than half of the items match everybody: then it is likely the model that is poor."""
+        return 2 * len(self.poor) > self.items
+
     def __len__(self) -> int:
         """How many findings there are."""
         return len(self.mislabelled) + len(self.duplicates) + len(self.divided) + len(self.poor)

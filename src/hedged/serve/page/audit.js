@@ -6,6 +6,10 @@ import { picture, whileLeaving } from "./pictures.js";
 const STEP = 20; // findings of a kind shown at a time
 const PICTURES = 4; // of each group
 
+const TELLS_LITTLE =
+  "More than half of the items match everybody: it is likely the model that cannot tell them apart. Train or calibrate " +
+  "it better before you remove any.";
+
 // What is said of each kind. `ids` names a finding to the service; `drops` are items that accepting removes.
 const KINDS = {
   mislabelled: {
@@ -91,7 +95,8 @@ export function createAudit(app) {
   function draw() {
     const total = Object.keys(KINDS).reduce((sum, kind) => sum + found[kind].length, 0);
     const looked = `Looked at ${plural(found.items, "item")} of ${plural(found.identities, "label")}`;
-    byId("audit-note").textContent = `${looked}: ${total ? plural(total, "finding") : "nothing found"}.`;
+    const said = `${looked}: ${total ? plural(total, "finding") : "nothing found"}.`;
+    byId("audit-note").textContent = 2 * found.poor.length > found.items ? `${said} ${TELLS_LITTLE}` : said;
     list.replaceChildren(...Object.keys(KINDS).map(section));
   }
 

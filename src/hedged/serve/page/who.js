@@ -4,6 +4,7 @@ import { bar, byId, decimal, el, number, percent, plural } from "./dom.js";
 import { createInput } from "./input.js";
 import { hasPictures, picture } from "./pictures.js";
 
+const LIKELY = 0.5; // below it, all others together are likelier than the answer
 const DECISIONS = {
   accept: "Decision: accept the best label, by the thresholds of the calibration.",
   reject: "Decision: reject the best label, by the thresholds of the calibration.",
@@ -83,11 +84,12 @@ function clearAnswer() {
 }
 
 function showAnswer(result, probe) {
-  const known = result.label !== null;
-  byId("who-answer").textContent = known ? result.label : "Nobody in this gallery";
-  const sure = percent(known ? result.probability : result.none_probability);
+  const name = result.label ?? "Nobody in this gallery";
+  const isClear = result.probability >= LIKELY;
+  byId("who-answer").textContent = isClear ? name : "Not clear";
+  const sure = `${isClear ? "With" : `The likeliest is “${name}”, with`} a probability of ${percent(result.probability)}.`;
   const decision = result.decision ? ` ${DECISIONS[result.decision] ?? `Decision: ${result.decision}.`}` : "";
-  byId("who-decision").textContent = `With a probability of ${sure}.${decision}`;
+  byId("who-decision").textContent = sure + decision;
   byId("who-result").replaceChildren(
     comparison(result, probe),
     chances(result),
