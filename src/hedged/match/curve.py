@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from functools import lru_cache
 from typing import final
 
 import torch
@@ -18,10 +19,12 @@ from hedged.match._pairs import Matches
 from hedged.match._products import turned_product
 from hedged.match.estimators import ClosedForm, Estimator
 from hedged.match.model import MatchModel
+from hedged.match.nearness import Nearness, curve_nearness
 from hedged.match.portable import PortableCurve
 from hedged.match.score import Score, curve_score, distance_score, require_diagonal
 
 CLOSED_FORM = ClosedForm()
+FAR = 28.0  # distance in units of the curve at which `nearness` ranks as the curve does
 
 
 @final
@@ -169,6 +172,21 @@ class MatchCurve(MatchModel, kind="curve"):
             return distance_score(scale, bias, like.dim)
         return curve_score(scale, bias, terms_at(bias), self.chord_end(), like.dim)
 
+    def nearness(self, probes: Distribution) -> Nearness | None:
+        """−log E[exp(−c a²‖δ‖²)] with one c: σ(b − u) falls as e^(−u), and −u ≥ −c u² − 1/(4c), equal at u = 1/(2c).
+
+        So c = 1/(2u) ranks best what is u away. Of the ten best, the farthest are the hardest to find: u is large. If
+        b is large too, the curve is flat up to b, and c is 1/b². Points are as near as their means, and where
+        covariances are not diagonal there is no such form.
+
+        Args:
+            probes: The probes.
+        """
+        if probes.is_point or not probes.is_diagonal:
+            return None
+        width = min(1 / (2 * FAR), 1 / max(self.bias.item(), 1.0) ** 2)
+        return curve_nearness(probes, self.scale.item(), width)
+
     def with_estimator(self, estimator: Estimator) -> MatchCurve:
         """The same curve, with the same parameters, integrated in another way.
 
@@ -233,6 +251,7 @@ def _sums(rows: Tensor, owner: Tensor) -> Tensor:
     return rows.new_zeros(int(owner.max()) + 1, rows.shape[1]).index_add_(0, owner, rows)
 
 
+@lru_cache(1024)
 def _chord_end(bias: float) -> float:
     """u*, where the chord from (0, σ(b)) touches u ↦ σ(b − u); 0 if the curve is convex throughout (b ≤ 0)."""
     if bias <= 0:

@@ -20,6 +20,7 @@ from hedged.match._evidence.matrix import are_few, log_factors, logit_matrix, sh
 from hedged.match._evidence.turned import turned_log_factor, widest
 from hedged.match._products import turned_product
 from hedged.match.model import MatchModel
+from hedged.match.nearness import Nearness, evidence_nearness
 from hedged.match.portable import PortableEvidence
 from hedged.match.score import Score, evidence_score, require_diagonal
 
@@ -322,6 +323,14 @@ class Evidence(MatchModel, kind="evidence"):
                 "use a head of one component, or Evidence without rarity"
             )
         return evidence_score(self.settings(), latent.dim, like.dim - self._asides if self._rarity else None)
+
+    def nearness(self, probes: Distribution) -> Nearness | None:
+        """−log BF itself; what strangers take off is left to the ranking of candidates.
+
+        Args:
+            probes: The probes.
+        """
+        return evidence_nearness(probes, self._asides) if probes.is_diagonal and not probes.is_point else None
 
     def extra_repr(self) -> str:
         return ", ".join(f"{name}={value:g}" for name, value in self.settings().items())

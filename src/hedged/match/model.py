@@ -24,6 +24,7 @@ from hedged.match._pairs import Matches
 
 if TYPE_CHECKING:
     from hedged.match.estimators import Estimator
+    from hedged.match.nearness import Nearness
     from hedged.match.portable import PortableMatch
     from hedged.match.score import Score
 
@@ -111,6 +112,14 @@ class MatchModel(nn.Module, ABC):
             f"a match model of kind {self.kind!r} has no formula that other engines compute: use a MatchCurve or "
             "Evidence, or define its method `score`"
         )
+
+    def nearness(self, probes: Distribution) -> Nearness | None:
+        """What finds candidates for probes among all items, quicker than log-odds; None: the distance of means.
+
+        Args:
+            probes: The probes, of the kind of the items.
+        """
+        return None
 
     def error_bound(self, dtype: torch.dtype | None = None) -> float:
         """How far p may be from the exact integral; 0 where the model is exact.

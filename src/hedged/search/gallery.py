@@ -29,7 +29,7 @@ class Gallery(Closing):
     Args:
         store: Where the embeddings are; `Gallery.create` and `Gallery.open` find it by its path or address.
         embedder: The model that made them.
-        plan: How candidates are found; None: as it was chosen before, else by comparing all means.
+        plan: How candidates are found; None: as it was chosen before, else by looking at all rows.
 
     >>> import tempfile, torch
     >>> from hedged import Architecture, Embedder, Gallery
@@ -58,7 +58,7 @@ class Gallery(Closing):
         Args:
             location: The path of a file that does not exist, or an address: `postgresql://host/database#name`.
             embedder: The model that will embed its images.
-            plan: How candidates are found, such as `Plan("hnsw")`; None: by comparing all means.
+            plan: How candidates are found, such as `Plan("hnsw")`; None: by looking at all rows.
         """
         refuse_existing(location)
         return cls(create_store(location, Header.of(embedder)), embedder, plan)

@@ -1,7 +1,7 @@
 """Search by match probability, the same for every store, in two stages.
 
-First stage: candidates by the distance of their means, which any engine of plain vectors can find. Second stage: the
-match probability of each candidate, in double precision, and their order by it.
+First stage: candidates by the distance of their means, which any engine of plain vectors can find, or by the match
+model's `nearness`. Second stage: the match probability of each candidate, in double precision, and their order by it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from hedged.search.store import Store
 if TYPE_CHECKING:
     from hedged.distributions import Distribution
 
-CANDIDATES = 1000  # of the first stage: recall@10 of 0.993 in a million (docs/search.md)
+CANDIDATES = 1000  # of a first stage by means: recall@10 of 0.993 in a million (docs/search.md)
+CANDIDATES_BY_NEARNESS = 100  # of one by nearness: recall@10 of 0.999
 CANDIDATES_PER_MATCH = 10  # of those asked for, if that is more
 EF_SEARCH = 200  # how far a search in a graph looks around by default
 MAX_LINKS = 1024  # of a vector in a graph: it has as many neighbours, and they take memory
@@ -118,9 +119,14 @@ class Ranking(NamedTuple):
 class Index(ABC):
     """Finds the rows of a store that match a probe best.
 
-    A subclass is a first stage, `_candidates`, which picks rows by the distance of means. The rest is here, and the
-    same for all: the match probability of each candidate, and their order by it.
+    A subclass is a first stage, `_candidates`, which picks rows quickly, such as by the distance of means. The rest is
+    here, and the same for all: the match probability of each candidate, and their order by it.
     """
+
+    @property
+    def enough(self) -> int:
+        """How many candidates a search takes if it is not told, for up to a hundred matches."""
+        return CANDIDATES
 
     @property
     @abstractmethod
@@ -138,21 +144,20 @@ class Index(ABC):
             k: How many matches each probe gets.
             where: The filter that rows pass.
             candidates: How many rows the first stage hands on; with as many as there are rows the result is exact.
-                None: 1,000, or 10 for each match that is asked for if that is more.
+                None: as many as its first stage needs (`enough`), or 10 for each match that is asked for if that is
+                more.
         """
         import torch
 
         self._check(probes, k, candidates)
-        count = min(max(candidates or max(CANDIDATES, CANDIDATES_PER_MATCH * k), k), MAX_EF)  # more is all there are
+        count = min(max(candidates or max(self.enough, CANDIDATES_PER_MATCH * k), k), MAX_EF)  # more is all there are
         with torch.no_grad(), self.store.reading():
             self.store.check(where)
             return self._hits(probes, self._found(probes, count, k, where), k)
 
     def _found(self, probes: Distribution, count: int, k: int, where: Filter) -> Candidates:
         """What the first stage found; an engine that ranks by itself may leave out what is not among the k best."""
-        import torch
-
-        return self._candidates(probes.parts()[0].to(torch.float32).numpy(), count, where)
+        return self._candidates(probes, count, where)
 
     def _hits(self, probes: Distribution, found: Candidates, k: int) -> list[list[Hit]]:
         header = self.store.header
@@ -188,8 +193,8 @@ class Index(ABC):
         """Save what would take long to build again, where it can be saved."""
 
     @abstractmethod
-    def _candidates(self, means: Means, count: int, where: Filter) -> Candidates:
-        """At least the `count` rows nearest to each probe's means `(N, C, D)`, or all there are."""
+    def _candidates(self, probes: Distribution, count: int, where: Filter) -> Candidates:
+        """At least the `count` rows nearest to each of N probes, or all there are."""
 
 
 @final
@@ -213,12 +218,24 @@ class ScanIndex(Index):
     def keep(self) -> None:
         """Nothing to do: there is nothing but the store."""
 
-    def _candidates(self, means: Means, count: int, where: Filter) -> Candidates:
+    def _candidates(self, probes: Distribution, count: int, where: Filter) -> Candidates:
         batches = list(self._store.batches(where))
         keys = np.concatenate([np.empty(0, np.int64), *(batch.keys for batch in batches)])
         nothing = np.empty((0, self._store.header.width), np.float32)
         packed = np.concatenate([nothing, *(batch.packed for batch in batches)])
-        return Candidates(keys, packed, np.broadcast_to(np.arange(len(keys)), (len(means), len(keys))))
+        return Candidates(keys, packed, np.broadcast_to(np.arange(len(keys)), (len(probes), len(keys))))
+
+
+def first_means(probes: Distribution) -> Means:
+    """The means that a first stage by means looks for, `(N, C, D)`.
+
+    Args:
+        probes: N embeddings.
+    """
+    import torch
+
+    means: Means = probes.parts()[0].detach().to(torch.float32).numpy()
+    return means
 
 
 def checked_ef_search(ef_search: int | None) -> int:

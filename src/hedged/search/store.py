@@ -188,7 +188,7 @@ class Store(Closing):
         """The way to search in this store. By default every row is compared, which is exact and slow.
 
         Args:
-            plan: How candidates are found; None: as it was chosen before, else by comparing all means.
+            plan: How candidates are found; None: as it was chosen before, else by looking at all rows.
             ef_search: How far a search in a graph looks around; None: the default of `hedged.search.index.EF_SEARCH`.
         """
         from hedged.search.index import ScanIndex, checked_ef_search

@@ -71,7 +71,7 @@ def expand(bias: Tensor) -> Expansion:
 class _Expand(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, bias: Tensor) -> tuple[Tensor, ...]:
-        terms = [torch.from_numpy(x) for x in terms_at(bias.item())]
+        terms = [torch.from_numpy(x.copy()) for x in terms_at(bias.item())]
         ctx.save_for_backward(bias, *terms[2:])
         return tuple(terms[:2])
 
@@ -91,8 +91,9 @@ class Terms(NamedTuple):
     to_weights: Array
 
 
+@lru_cache(64)
 def terms_at(b: float) -> Terms:
-    """What `expand` gives, as plain numbers with their slopes: every training step needs both."""
+    """What `expand` gives, as plain numbers with their slopes, for every training step. Nobody changes them."""
     table = _table()
     inside = min(max(b, table.first), table.last)
     used, raw, rise = _spline(inside)

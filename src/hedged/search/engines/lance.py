@@ -43,11 +43,12 @@ from hedged.search.engines._lance_tables import (
 )
 from hedged.search.engines._refusals import damaged, taken, written_while_read
 from hedged.search.engines._sql import check_version, read_header
-from hedged.search.index import Candidates, Index, Plan, checked_ef_search
+from hedged.search.index import Candidates, Index, Means, Plan, checked_ef_search, first_means
 from hedged.search.rows import FLOAT, Batch, Described, Filter, Header, Keys, Packed, Rows, as_column, as_json
 from hedged.search.store import ROWS_PER_BATCH, Salvage, Store
 
 if TYPE_CHECKING:
+    from hedged.distributions import Distribution
     from hedged.search.index import Means
 
 VERSION, READABLE = 1, (1,)  # of the tables
@@ -443,13 +444,13 @@ class LanceIndex(Index):
         """Nothing is kept but what Lance keeps; the files of many small writes are joined."""
         self._store.compact()
 
-    def _candidates(self, means: Means, count: int, where: Filter) -> Candidates:
+    def _candidates(self, probes: Distribution, count: int, where: Filter) -> Candidates:
         plan = self._plan or Plan("ivf" if self._store.has_lists() else "exact")
         lists = plan.lists_searched if plan.kind == "ivf" else None
         components = range(self._store.header.components)
         tables = [
             [self._store.nearest(mean, one, count, where, lists) for mean in probe for one in components]
-            for probe in means
+            for probe in first_means(probes)
         ]
         found = [np.concatenate([keys_of(table) for table in of_probe]) for of_probe in tables]
         keys, first = np.unique(np.concatenate(found), return_index=True)

@@ -28,7 +28,7 @@ from hedged.search.engines._postgres_server import (
     translating_errors,
 )
 from hedged.search.engines._sql import SqlStore, condition, keys_of, read_header, tags
-from hedged.search.index import Candidates, Index, Means, Plan, checked_ef_search
+from hedged.search.index import Candidates, Index, Means, Plan, checked_ef_search, first_means
 from hedged.search.rows import FLOAT, Filter, Header, Keys, Packed, Rows, as_column, as_json
 from hedged.search.store import ROWS_PER_BATCH, Salvage
 
@@ -354,11 +354,14 @@ class PostgresIndex(Index):
     def keep(self) -> None:
         """Nothing to do: the server keeps its graph."""
 
-    def _candidates(self, means: Means, count: int, where: Filter) -> Candidates:
+    def _candidates(self, probes: Distribution, count: int, where: Filter) -> Candidates:
         wanted = count * self._store.header.components
         ef_search = self._looks_at()
         return self._fetched(
-            [[key for mean in probe for key in self._store.nearest(mean, wanted, where, ef_search)] for probe in means]
+            [
+                [key for mean in probe for key in self._store.nearest(mean, wanted, where, ef_search)]
+                for probe in first_means(probes)
+            ]
         )
 
     def _found(self, probes: Distribution, count: int, k: int, where: Filter) -> Candidates:

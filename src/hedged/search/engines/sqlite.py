@@ -138,7 +138,7 @@ class SqliteStore(SqlStore, scheme=""):
         """FAISS over the means in memory, kept in a file beside the store.
 
         Args:
-            plan: How candidates are found; None: as in the file, else by comparing all means.
+            plan: How candidates are found; None: as in the file, else by looking at all rows.
             ef_search: How far a search in a graph looks around; None: the default.
         """
         from hedged.search.engines._faiss import FaissIndex
