@@ -1,33 +1,52 @@
 """How fast several processes train, beside one: images a second over a fixed number of steps, one thread each.
 
-    OMP_NUM_THREADS=1 python tools/measure_processes.py
-    OMP_NUM_THREADS=1 torchrun --standalone --nproc-per-node 2 tools/measure_processes.py
+    OMP_NUM_THREADS=1 python -m tools.measure_processes
+    OMP_NUM_THREADS=1 torchrun --standalone --nproc-per-node 2 -m tools.measure_processes
+    OMP_NUM_THREADS=1 python -m tools.measure_processes --photos dogs
+    OMP_NUM_THREADS=1 torchrun --standalone --nproc-per-node 2 -m tools.measure_processes --photos dogs
 
-Digits by the network of `hedged train demo`, in batches of 128 and of 512. The first steps, in which loops are
+Digits by the network of `hedged train demo`, in batches of 128 and of 512; with `--photos`, photos of a folder by the
+MobileNet of `hedged train pets`, in its batches of 64 and in batches of 256. The first steps, in which loops are
 compiled, do not count.
 """
 
 from __future__ import annotations
 
+import argparse
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import torch
 
-from hedged.training import build_data, parse_config
+from hedged.training import Config, build_data, load_config, parse_config, shipped_config
 from hedged.training.build import build_parts
 from hedged.training.loop import Trainer
 from hedged.training.processes import Processes
 
 WARM, STEPS = 10, {128: 200, 512: 60}
+PHOTO_STEPS, IMAGES_EACH = {64: 40, 256: 12}, 4
+
+
+def configs(photos: Path | None) -> Iterator[tuple[int, int, Config]]:
+    """Batches of how many images, how many steps that count, and all settings."""
+    for batch_size, steps in (PHOTO_STEPS if photos else STEPS).items():
+        train = {"batch_size": batch_size, "steps": WARM + steps, "warmup": 1}
+        if photos is None:
+            yield batch_size, steps, parse_config({"data": {"source": "offline"}, "train": train})
+        else:
+            train["classes_per_batch"] = batch_size // IMAGES_EACH
+            changed = [f'data.path="{photos}"', *(f"train.{key}={value}" for key, value in train.items())]
+            yield batch_size, steps, load_config(shipped_config("pets"), changed)
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--photos", type=Path, help="a folder of photos, one folder an identity")
+    given = parser.parse_args()
     torch.set_num_threads(1)
     with Processes.joined() as processes:
-        for batch_size, steps in STEPS.items():
-            train = {"batch_size": batch_size, "steps": WARM + steps, "warmup": 1}
-            settings = {"data": {"source": "offline"}, "train": train}
-            config = parse_config(settings)
+        for batch_size, steps, config in configs(given.photos):
             trainer = Trainer(config, build_parts(config, build_data(config).train), processes)
             for _ in range(WARM):
                 trainer.take_step()
