@@ -126,8 +126,8 @@ bootstrap samples of the 50 intents 95 % lie between 0 and 24 %, with seed 0 (10
 **What limits η.** An uncertainty that also hears where an input lies, the leading 50 to 200 principal axes beside the
 signs of quality, with penalties from 0.0001 to 0.01, on quarters of the training identities. Error cut on clean and
 degraded inputs with 200 axes and 0.001, in brackets as it is: text 30 and 18 % (25, 17), 9 and 15 % (14, 18), 15 and
-16 % (22, 14), dogs 43 and 33 % (37, 35), 29 and 33 % (32, 32); η tells degraded inputs less well in each. Which inputs are
-hard among 75 intents does not tell which are among others: it was not taken.
+16 % (22, 14), dogs 43 and 33 % (37, 35), 29 and 33 % (32, 32); η tells degraded inputs less well in each. Which inputs
+are hard among 75 intents does not tell which are among others: it was not taken.
 
 **Without real poorer vectors** `Retrofit` decides better than the cosine on clean and on degraded inputs and ranks them
 better, but knows little of how inputs really get worse: accuracy on degraded dogs is 0.70, with real ones 0.82; on

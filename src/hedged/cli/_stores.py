@@ -20,7 +20,10 @@ Wheres = Annotated[
 CandidateCount = Annotated[
     int | None,
     typer.Option(
-        "--candidates", min=1, metavar="N", help="Rows that the first stage passes on to be ranked. [100 or 1000; 10 × K if that is more]"
+        "--candidates",
+        min=1,
+        metavar="N",
+        help="Rows that the first stage passes on to be ranked. [100 or 1000; 10 × K if that is more]",
     ),
 ]
 EfSearch = Annotated[
