@@ -88,6 +88,7 @@ BELOW: dict[str, set[str]] = {  # among what all may import
     "_tensors": {"_files", "_reading"},
     "_progress": set(),
     "__init__": set(),
+    "__main__": {"cli"},
 }
 
 

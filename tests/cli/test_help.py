@@ -33,6 +33,11 @@ def test_installed_program_answers(installed: Hedged) -> None:
     assert installed("--version") == Result(0, f"hedged {package.__version__}\n", "")
 
 
+def test_the_package_is_a_program_too() -> None:
+    done = subprocess.run([sys.executable, "-m", "hedged", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"hedged {package.__version__}\n"
+
+
 def test_help_names_every_verb(hedged: Hedged) -> None:
     result = hedged("--help")
     assert result.code == 0
