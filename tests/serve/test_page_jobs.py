@@ -74,6 +74,23 @@ def test_nobody_is_an_answer(page: Page, tmp_path: Path) -> None:
     page.wait(lambda: percents(page.text("who-nobody")) == [pytest.approx(100 * less["none_probability"], abs=0.51)])
 
 
+def test_an_answer_that_is_likelier_wrong_than_right_is_not_clear(page: Page, tmp_path: Path) -> None:
+    """A number whose second digit is hidden may be several."""
+    said = {}
+    for photo in sorted(page.service.place.pictures.glob("*-0.png")):
+        hidden = np.array(Image.open(photo))
+        hidden[:, 28:] = 0
+        Image.fromarray(hidden).save(tmp_path / photo.name)
+        with page.service.client() as client:
+            (said[tmp_path / photo.name],) = client.identify([tmp_path / photo.name])
+    photo, answer = min(said.items(), key=lambda one: one[1]["probability"])
+    assert answer["probability"] < 0.5
+    assert answer["decision"] != "accept"
+    page.choose("who-file", photo)
+    page.wait_for("who-answer", "Not clear")
+    assert f"The likeliest is “{answer['label'] or 'Nobody in this gallery'}”" in page.text("who-decision")
+
+
 def test_a_photo_is_enrolled_found_and_removed_again(page: Page, tmp_path: Path) -> None:
     photo = tmp_path / "new.png"
     photo.write_bytes((page.service.place.pictures / "53-0.png").read_bytes())
