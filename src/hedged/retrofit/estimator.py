@@ -257,7 +257,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
             def tell(words: str) -> None:
                 nonlocal done
-                update(min(done, STEPS_TOLD), words)
+                update(min(done, STEPS_TOLD - 1), words)  # some ways to fit take a step more
                 done += 1
 
             result = Fitting(x, poor, y, plan, tell).result()
