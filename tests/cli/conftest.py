@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import resource
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +16,11 @@ import torch
 from cli.commands import TINY, Hedged, Result, start
 from PIL import Image
 
+from hedged import Embedder
 from hedged.cli import main
 from hedged.training import build_data, load_config, train
+
+MAX_SECONDS, MAX_BYTES, AT_START = 5.0, 1.5e9, 0.5e9  # of a command; what it takes before it reads a file
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +83,24 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(finished_run: Path, tmp_path: Path) -> Path:
     """A trained run, for tests that may change it."""
     return Path(shutil.copytree(finished_run, tmp_path / "run"))
+
+
+@pytest.fixture(scope="session")
+def compiled(finished_run: Path) -> None:
+    """Loops that are compiled on their first use are not what `within_limits` measures."""
+    embedder = Embedder.load(finished_run)
+    z = embedder.embed(np.zeros((3, 28, 56), np.uint8))
+    for _ in (embedder.match(z, z), embedder.match_matrix(z, z), embedder.nearest(z, z)):
+        pass
+
+
+@pytest.fixture
+def within_limits(compiled: None) -> Iterator[None]:
+    """In little time, and little memory beyond the most that tests of this process took before."""
+    begun, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    yield
+    assert time.process_time() - begun < MAX_SECONDS
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before <= (MAX_BYTES - AT_START) / 1024
 
 
 @pytest.fixture

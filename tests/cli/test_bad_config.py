@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from cli.commands import Hedged, check_refused, snapshot
 
+pytestmark = pytest.mark.usefixtures("within_limits")
+
 
 @pytest.mark.parametrize(
     ("settings", "words"),

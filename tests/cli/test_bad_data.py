@@ -13,6 +13,8 @@ from PIL import Image
 from hedged.data.ndigit.fetch import SHA256
 from hedged.data.ndigit.mnist import default_cache
 
+pytestmark = pytest.mark.usefixtures("within_limits")
+
 
 def damaged_mnist(folder: Path) -> Path:
     """MNIST with one byte of the training labels changed; made up where there is no MNIST at hand."""

@@ -14,6 +14,8 @@ from safetensors.torch import load_file, save_file
 from hedged.training import Run
 from hedged.training.checkpoint import read_checkpoint
 
+pytestmark = pytest.mark.usefixtures("within_limits")
+
 
 def truncated(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])

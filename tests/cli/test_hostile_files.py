@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -30,25 +28,8 @@ CONTENTS: dict[str, bytes] = {
     "not text": b"\xff\xfe\x00",
     "another type": b"[1, 2]",
 }
-MAX_SECONDS, MAX_BYTES, AT_START = 5.0, 1.5e9, 0.5e9  # of a command; what it takes before it reads a file
 
-
-@pytest.fixture(autouse=True)
-def _within_limits() -> Iterator[None]:
-    """In little time, and little memory beyond the most that tests of this process took before."""
-    begun, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    yield
-    assert time.process_time() - begun < MAX_SECONDS
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before <= (MAX_BYTES - AT_START) / 1024
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _compiled(finished_run: Path) -> None:
-    """Loops that are compiled on their first use are not what is measured here."""
-    embedder = Embedder.load(finished_run)
-    z = embedder.embed(np.zeros((3, 28, 56), np.uint8))
-    for _ in (embedder.match(z, z), embedder.match_matrix(z, z), embedder.nearest(z, z)):
-        pass
+pytestmark = pytest.mark.usefixtures("within_limits")
 
 
 def replace_by_special(path: Path) -> Iterator[str]:

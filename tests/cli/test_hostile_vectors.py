@@ -16,6 +16,8 @@ from vectors import SIZE, made_up
 
 from hedged.retrofit import Retrofit
 
+pytestmark = pytest.mark.usefixtures("within_limits")
+
 VECTORS = np.random.default_rng(0).normal(size=(40, SIZE)).astype(np.float32)
 LABELS = np.arange(40) // 4
 
