@@ -45,12 +45,17 @@ def _as_before() -> Iterator[None]:
     _compiled._cache_folder.cache_clear()
 
 
-def test_what_was_compiled_is_left_behind_when_any_of_the_files_changes(package: Path) -> None:
+def test_what_was_compiled_is_left_behind_when_a_file_or_numba_changes(
+    package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = folder()
     assert first == folder()
     assert Path(first).parent == package / "__pycache__"
     (package / "two.py").write_text("b = 2")
-    assert folder() != first
+    second = folder()
+    assert second != first
+    monkeypatch.setattr(_compiled, "NUMBA_VERSION", "0.1")
+    assert folder() not in (first, second)
 
 
 def test_a_package_that_cannot_be_written_keeps_its_loops_in_the_users_cache(package: Path, tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ Import the modules with loops late: numba is slow to import. Every loop takes a 
 can share it, and never lets them share a sum: results do not depend on the number of threads.
 
 numba checks only the file of a loop for changes, and loops here call each other across files. So compiled code is kept
-in a folder named by a hash of all of them, so an upgrade of the package starts a new one.
+in a folder named by a hash of all of them and numba's version, so an upgrade of either starts a new one, and two
+environments that share the package do not overwrite each other's.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, final
 
+from numba import __version__ as NUMBA_VERSION
 from numba import config as numba_config
 from numba import njit
 from numba.core import event
@@ -68,7 +70,7 @@ def inlined(liberties: Liberties = False) -> Callable[[Loop], Loop]:
 def _cache_folder() -> str:
     """Where loops are kept: in $NUMBA_CACHE_DIR, else beside the package or in the user's cache; "" if not at all."""
     sources = b"".join(path.read_bytes() for pattern in LOOPS for path in sorted(PACKAGE.glob(pattern)))
-    name = f"compiled-{hashlib.sha256(sources).hexdigest()[:16]}"
+    name = f"compiled-{hashlib.sha256(sources + NUMBA_VERSION.encode()).hexdigest()[:16]}"
     asked, home = os.environ.get("NUMBA_CACHE_DIR"), user_cache()
     for folder in [Path(asked)] if asked else [PACKAGE / "__pycache__", *([home] if home else [])]:
         folder = folder / name
