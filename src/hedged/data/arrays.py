@@ -1,4 +1,4 @@
-"""Arrays from .npy and .npz files, which may be damaged, or claim more than they hold: checked before they are read.
+"""Arrays in .npz files; and arrays that are read, damaged or claiming more than they hold: checked before that.
 
 What is wrong with a file is an OSError or a ValueError, in words; who calls says which file it was, and what to do.
 """
@@ -11,7 +11,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -31,6 +31,21 @@ DAMAGE = (
     ValueError, EOFError, KeyError, TypeError, IndexError, OverflowError, NotImplementedError, RuntimeError,
     MemoryError, SyntaxError, struct.error, zlib.error, zipfile.BadZipFile, tokenize.TokenError,
 )  # fmt: skip
+
+
+def write_npz(path: Path, arrays: Mapping[str, Any], compress: bool = False) -> None:
+    """Write arrays as `numpy.savez` does, which leaves its archive open where the disk is full.
+
+    Args:
+        path: The file.
+        arrays: By name.
+        compress: Whether they are compressed.
+    """
+    how = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+    with path.open("wb") as file, zipfile.ZipFile(file, "w", how) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                npy.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
 def read_npy(path: Path) -> NDArray[Any]:

@@ -49,16 +49,10 @@ def write_columns(out: Path, columns: dict[str, Any]) -> None:
         columns: What is in it, as `columns_of` says.
     """
     from hedged._files import write_atomically
+    from hedged.data.arrays import write_npz
 
-    write = _write_npz if out.suffix == ".npz" else _write_parquet
+    write = write_npz if out.suffix == ".npz" else _write_parquet
     write_atomically(out, lambda part: write(part, columns))
-
-
-def _write_npz(path: Path, columns: dict[str, Any]) -> None:
-    import numpy as np
-
-    with path.open("wb") as file:  # given a name, NumPy would add .npz to it
-        np.savez(file, **columns)
 
 
 def _write_parquet(path: Path, columns: dict[str, Any]) -> None:

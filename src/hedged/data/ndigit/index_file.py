@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from hedged._files import make_folder, write_atomically
-from hedged.data.arrays import read_npz
+from hedged.data.arrays import read_npz, write_npz
 from hedged.data.ndigit.dataset import NDigit
 from hedged.data.ndigit.mnist import Digits
 from hedged.errors import DataError
@@ -80,11 +80,6 @@ def write_index(path: str | Path, images: NDigit) -> None:
         )
     ids = images.image_ids.view(images.n_classes, samples, -1).numpy()
 
-    def write(part: Path) -> None:
-        with part.open("wb") as file:
-            np.savez_compressed(
-                file, image_ids=ids, chosen_numbers=labels[:, 0].numpy(), sample_per_number=np.array(samples)
-            )
-
+    arrays = {"image_ids": ids, "chosen_numbers": labels[:, 0].numpy(), "sample_per_number": np.array(samples)}
     make_folder(path.parent)
-    write_atomically(path, write)
+    write_atomically(path, lambda part: write_npz(part, arrays, compress=True))
