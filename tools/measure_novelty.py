@@ -45,7 +45,8 @@ from hedged.models.evidence.head import EvidenceHead
 from hedged.models.evidence.plda import directions
 from hedged.novelty import Novelty
 from hedged.novelty.novelty import PARTS
-from hedged.retrofit import simple
+from hedged.retrofit import Retrofit, simple
+from hedged.search import BorderFusion
 from hedged.training import Config, Run, build_data, fit_novelty, train
 
 Floats = NDArray[Any]
@@ -325,6 +326,9 @@ def told_of_texts(x: Floats, y: Floats, new: Floats, new_y: Floats, out: Floats)
         fused = evidence.fuse(head(torch.from_numpy(x)), torch.from_numpy(owner))
         logits, of_out = (evidence.matrix(head(torch.from_numpy(v)), fused) for v in (new, out))
     unit = [v / np.linalg.norm(v, axis=1, keepdims=True) for v in (x, new, out)]
+    cosine = Retrofit(held_out="inputs", branches="cosine", dim=x.shape[1]).fit(x, y)
+    scores = BorderFusion().against(cosine.embed(x), torch.from_numpy(owner), cosine.match_model)
+    known, of_stranger = (scores(cosine.embed(v)) for v in (new, out))
     classifier = LogisticRegression(C=10, max_iter=50).fit(unit[0], owner)  # chosen on validation queries
     of_class, of_class_out = (classifier.decision_function(v) for v in unit[1:])
     return {
@@ -332,6 +336,8 @@ def told_of_texts(x: Floats, y: Floats, new: Floats, new_y: Floats, out: Floats)
         ("nobody", "out of scope"): auroc(-logits.amax(1).numpy(), -of_out.amax(1).numpy()),
         ("highest cosine", "out of scope"): auroc(-(unit[1] @ unit[0].T).max(1), -(unit[2] @ unit[0].T).max(1)),
         ("PLDA", "accuracy in scope"): float((intents[logits.argmax(1).numpy()] == new_y).mean()),
+        ("nobody, borders", "out of scope"): auroc(-known.amax(1).numpy(), -of_stranger.amax(1).numpy()),
+        ("borders", "accuracy in scope"): float((intents[known.argmax(1).numpy()] == new_y).mean()),
         ("logistic regression", "out of scope"): auroc(-of_class.max(1), -of_class_out.max(1)),
         ("logistic regression", "accuracy in scope"): float((intents[of_class.argmax(1)] == new_y).mean()),
     }

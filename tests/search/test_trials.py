@@ -11,6 +11,7 @@ from hedged import Evidence, Gaussian, MatchCurve
 from hedged.errors import DataError
 from hedged.match import MatchModel
 from hedged.search import (
+    BorderFusion,
     Fusion,
     Identifier,
     Identities,
@@ -51,7 +52,7 @@ def test_holding_out_at_once_is_holding_out_one_by_one(model: MatchModel) -> Non
     assert torch.isinf(quick[1]).sum(1).tolist() == [1] * 4
 
 
-@pytest.mark.parametrize("fusion", [ProductFusion(), MixtureFusion(), NeighbourFusion(3)])
+@pytest.mark.parametrize("fusion", [ProductFusion(), MixtureFusion(), NeighbourFusion(3), BorderFusion()])
 def test_one_image_of_each_identity_is_tried(fusion: Fusion) -> None:
     z, owner = people(8, 3, seed=1)
     found = hold_out(z, owner, fusion, Evidence())

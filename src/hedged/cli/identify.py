@@ -34,6 +34,7 @@ class How(StrEnum):
     PRODUCT = "product"
     MIXTURE = "mixture"
     NEIGHBOURS = "neighbours"
+    BORDERS = "borders"
 
 
 def identify(
@@ -84,7 +85,7 @@ def identify(
     from hedged.decisions import load_decider  # after it: loading a model decides how torch is imported
     from hedged.search import Identifier, Identities, open_store
 
-    decider = load_decider(run, embedder.fingerprint())
+    decider = None if fusion is How.BORDERS else load_decider(run, embedder.fingerprint())  # its scores are no log-odds
     inputs = inputs_of(embedder, images)
     with open_store(location) as store:
         check_model(store, embedder)
@@ -127,11 +128,15 @@ def _accept_from(decider: Decider | None, run: Path, fpir: float, identities: in
 
 
 def _fusion(how: How, neighbours: int) -> Fusion:
-    from hedged.search import MixtureFusion, NeighbourFusion, ProductFusion
+    from hedged.search import BorderFusion, MixtureFusion, NeighbourFusion, ProductFusion
 
-    return {How.PRODUCT: ProductFusion(), How.MIXTURE: MixtureFusion(), How.NEIGHBOURS: NeighbourFusion(neighbours)}[
-        how
-    ]
+    ways: dict[How, Fusion] = {
+        How.PRODUCT: ProductFusion(),
+        How.MIXTURE: MixtureFusion(),
+        How.NEIGHBOURS: NeighbourFusion(neighbours),
+        How.BORDERS: BorderFusion(),
+    }
+    return ways[how]
 
 
 def _content(image: str, one: Identified, decider: Decider | None, accept_from: float | None) -> dict[str, Any]:

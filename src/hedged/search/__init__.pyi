@@ -7,6 +7,7 @@ from .audit import Poor as Poor
 from .audit import audit_gallery as audit_gallery
 from .audit import audit_of_added as audit_of_added
 from .audit import read_audit as read_audit
+from .borders import BorderFusion as BorderFusion
 from .cluster import Alike as Alike
 from .cluster import Clusters as Clusters
 from .cluster import find_clusters as find_clusters
