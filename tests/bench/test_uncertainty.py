@@ -13,6 +13,7 @@ from retrofit.people import people
 
 from hedged.bench.uncertainty import way as way_module
 from hedged.bench.uncertainty.fight import WAYS, fight, tuned
+from hedged.bench.uncertainty.gaussians import ByEvidence
 from hedged.bench.uncertainty.measures import (
     FALSE_MATCHES,
     MEASURES,
@@ -102,6 +103,22 @@ def test_every_way_matches_people_and_says_how_uncertain_it_is(way: Way, monkeyp
     assert np.isfinite(fitted.uncertainty(x)).all()
     assert len(np.unique(fitted.uncertainty(x))) > 50
     np.testing.assert_allclose(fitted.uncertainty(x[:7]), fitted.uncertainty(x)[:7], rtol=1e-3, atol=1e-5)
+
+
+def test_evidence_may_doubt_which_of_the_known_it_is_and_only_of_the_known() -> None:
+    known = people(25)
+    closed, open_ = (Vectors(known.x, known.poor, known.y, is_closed) for is_closed in (True, False))
+    way = ByEvidence()
+    assert way.settings_for(closed) == ({"doubt": "eta"}, {"doubt": "identity"})
+    assert way.settings_for(open_) == ({},)
+    quick = {"steps": 5, "branches": "unit+wide"}
+    by_identity = way.fit(closed, 0, doubt="identity", **quick)
+    by_eta = way.fit(closed, 0, doubt="eta", **quick)
+    between = (known.x[known.y == 0][:4] + known.x[known.y == 1][:4]) / 2  # sure to be one of two
+    entropy = by_identity.uncertainty(np.concatenate([known.x, between]))
+    assert 0 <= entropy.min() <= entropy.max() <= np.log(25) + 1e-9
+    assert np.median(entropy[-4:]) > np.median(entropy[:-4])
+    np.testing.assert_array_equal(by_eta.scores(between, known.x), by_identity.scores(between, known.x))
 
 
 class Counted(Way):

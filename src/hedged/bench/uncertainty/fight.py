@@ -76,8 +76,9 @@ def tuned(way: Way, trial: TrialSet) -> dict[str, Any]:
         way: with its settings.
         trial: the set.
     """
-    if len(way.settings) == 1:
-        return way.settings[0]
+    settings = way.settings_for(trial.train)
+    if len(settings) == 1:
+        return settings[0]
     held = trial.for_tuning
     x, y = held.test.mixed(0), held.test.y
-    return min(way.settings, key=lambda setting: best_matches(way.fit(held.train, 0, **setting), x, y)["aurc"])
+    return min(settings, key=lambda setting: best_matches(way.fit(held.train, 0, **setting), x, y)["aurc"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Literal, final
+from typing import Any, Literal, cast, final
 
 import numpy as np
 import torch
@@ -148,15 +148,20 @@ class Trace(Way):
 
 @final
 class _Fitted(Fitted):
-    def __init__(self, head: Retrofit) -> None:
-        self.head = head
+    """A fitted head; `known`, one template of each identity of training, if doubt is about which of them it is."""
+
+    def __init__(self, head: Retrofit, known: Gaussian | None) -> None:
+        self.head, self.known = head, known
 
     def scores(self, a: Floats, b: Floats) -> Scores:
         return np.asarray(self.head.match_model.matrix(self.head.embed(a), self.head.embed(b)).double().numpy())
 
     def uncertainty(self, x: Floats) -> Scores:
-        z = self.head.embed(x).to(torch.float64)
-        return np.asarray(-self.head.match_model.self_logit(z).detach().numpy())
+        z = self.head.embed(x)
+        if self.known is not None:
+            log_p = self.head.match_model.matrix(z, self.known).double().log_softmax(1)
+            return np.asarray(-(log_p.exp() * log_p).sum(1).numpy())
+        return np.asarray(-self.head.match_model.self_logit(z.to(torch.float64)).detach().numpy())
 
     def novelty(self, x: Floats) -> Scores:
         return self.head.novelty(x)
@@ -166,12 +171,37 @@ class _Fitted(Fitted):
         return np.asarray(self.head.match_model.matrix(self.head.embed(probes), templates).double().numpy())
 
 
+@lru_cache(maxsize=KEPT)
+def fitted_head(train: Vectors, seed: int, **setting: Any) -> Retrofit:
+    """A head by `Retrofit`; both doubts share it.
+
+    Args:
+        train: what to learn from.
+        seed: of everything random.
+        setting: what else `Retrofit` takes.
+    """
+    held_out: Literal["identities", "inputs"] = "inputs" if train.is_closed else "identities"
+    return Retrofit(held_out=held_out, seed=seed, **setting).fit(train.clean, train.y, poor=train.poor)
+
+
 @final
 class ByEvidence(Way):
-    """`Retrofit`: evidence, its uncertainty, and its novelty."""
+    """`Retrofit`: evidence, its uncertainty, and its novelty.
+
+    Where others to come show the identities of training, doubt may also be the entropy of which of them an input
+    shows, by the templates of all.
+    """
 
     name = "evidence"
+    settings = ({"doubt": "eta"}, {"doubt": "identity"})
+
+    def settings_for(self, train: Vectors) -> tuple[dict[str, Any], ...]:
+        return self.settings if train.is_closed else ({},)
 
     def fit(self, train: Vectors, seed: int, **setting: Any) -> Fitted:
-        held_out: Literal["identities", "inputs"] = "inputs" if train.is_closed else "identities"
-        return _Fitted(Retrofit(held_out=held_out, seed=seed, **setting).fit(train.clean, train.y, poor=train.poor))
+        doubt = setting.pop("doubt", "eta")
+        head = fitted_head(train, seed, **setting)
+        if doubt == "eta":
+            return _Fitted(head, None)
+        z = head.embed(train.clean)
+        return _Fitted(head, cast("Gaussian", head.match_model.fuse(z, torch.from_numpy(train.y))))

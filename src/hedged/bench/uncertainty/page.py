@@ -29,7 +29,9 @@ INTRODUCTION = f"""# The fair fight
 
 Written by `hedged bench uncertainty` from the files beside it. Every way sees the same training vectors, clean and
 poorer; half of the test inputs are the poorer ones. Each is tuned on a part of the training set (by AURC, whole
-identities held out where the test has others), then trained with each seed and measured once.
+identities held out where the test has others), then trained with each seed and measured once. Where the test shows
+the classes of training, as of clothes and small digits, `evidence` is tuned over what it doubts by, too: η, or the
+entropy of which class it is, by templates of all training vectors.
 
 - *R-AUROC*: does uncertainty tell inputs whose best match is wrong? *AURC*: the error of best matches, averaged over
   all shares kept. *FNMR, discarding*: matches missed at a false match rate of {FALSE_MATCHES:g}, averaged over

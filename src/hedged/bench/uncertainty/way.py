@@ -69,6 +69,14 @@ class Way(ABC):
     name: ClassVar[str]
     settings: ClassVar[tuple[dict[str, Any], ...]] = ({},)
 
+    def settings_for(self, train: Vectors) -> tuple[dict[str, Any], ...]:
+        """Those that make sense where this is learnt from.
+
+        Args:
+            train: what to learn from.
+        """
+        return self.settings
+
     @abstractmethod
     def fit(self, train: Vectors, seed: int, **setting: Any) -> Fitted:
         """The way, trained.
