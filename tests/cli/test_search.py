@@ -128,7 +128,7 @@ def test_other_first_stages(hedged: Hedged, finished_run: Path, people: Path, tm
     assert len(found["hits"]) == 3
 
 
-@pytest.mark.parametrize("fusion", ["product", "mixture", "neighbours"])
+@pytest.mark.parametrize("fusion", ["product", "mixture", "neighbours", "borders"])
 def test_identify(hedged: Hedged, store: Path, finished_run: Path, people: Path, fusion: str) -> None:
     image = people / "ann" / "0.png"
     (found,) = json.loads(hedged("identify", finished_run, store, image, "--fusion", fusion, "--json").out)
