@@ -19,7 +19,7 @@ OURS, PAPER = "evidence", "the paper's η"
 Results = list[dict[str, Any]]
 Cell = tuple[float, float]  # a mean and its standard error
 TITLES = {
-    "ndigit": "2-digit MNIST, occluded",
+    "ndigit": "2-digit MNIST, occluded; novel: strokes",
     "fashion": "Fashion-MNIST; novel: MNIST",
     "dogs": "Dogs by EfficientNet-lite0; novel: none",
     "clinc": "CLINC150 by MiniLM; novel: out of scope",
