@@ -289,3 +289,21 @@ def test_the_page_of_novelty_shows_what_was_measured_on_clothes(dim: int) -> Non
         measured = [cell["measured"] for cell in cells if cell["number"] == number]
         (line,) = (line for line in page if line.startswith(f"| {dim} | {number.replace('eta', 'η')} |"))
         assert line.split("|")[3 : 3 + len(measured)] == [f" {value:.3f} " for value in measured]
+
+
+@pytest.mark.parametrize(
+    ("row", "number", "metric"),
+    [
+        ("novelty", "novelty", "out of scope"),
+        ("P(nobody), PLDA", "nobody", "out of scope"),
+        ("P(nobody), borders", "nobody, borders", "out of scope"),
+        ("in-scope accuracy, borders", "borders", "accuracy in scope"),
+        ("in-scope accuracy, logistic regression", "logistic regression", "accuracy in scope"),
+    ],
+)
+def test_the_page_of_novelty_shows_what_was_measured_on_texts(row: str, number: str, metric: str) -> None:
+    page = (ROOT / "results" / "novelty" / "README.md").read_text(encoding="utf-8").replace("**", "").splitlines()
+    found = [c for c in committed("novelty/texts.json") if (c["number"], c["metric"]) == (number, metric)]
+    some, everything = sorted(found, key=lambda cell: cell["gallery"])
+    shown = f"| {row} | {some['measured']:.3f} ± {some['std']:.3f} | {everything['measured']:.3f} |"
+    assert shown in page
