@@ -19,6 +19,15 @@ MAIN_SERIES = (
         variant=True,
     ),
     Series(blocks=((2, 2),), models=("mog-1",), settings=(("model__backbone", "shallow"),), variant=True),
+    Series(
+        tests=("seen",),
+        seeds=SEEDS,
+        blocks=((2, 2),),
+        models=("mog-1",),
+        settings=(("loss__means", "points"),),  # for corrupt probes (docs/recipe.md)
+        marks=(("objective", "means-as-points"),),
+        variant=True,
+    ),
 )
 
 MAIN_TASK = Table(  # Table 1: point against hedged, 2 and 3 digits in 2 and 3 dimensions
