@@ -164,16 +164,17 @@ class Index(ABC):
         places, logits = rank(probes, header, found, k)
         used = np.unique(places[places >= 0])
         rows = self.store.describe(found.keys[used].tolist()) if len(used) else {}
-        eta = dict(zip(used.tolist(), uncertainties(header, found.packed[used]).tolist(), strict=True))
-        own = uncertainties(header, pack(probes)).tolist()
+        of_rows, own = _uncertainties_of(header, found.packed[used], pack(probes))
+        eta = dict(zip(used.tolist(), of_rows, strict=True))
+        p = expit(logits).tolist()
         hits: list[list[Hit]] = []
         for n, best in enumerate(places.tolist()):
-            pairs = [(place, logit) for place, logit in zip(best, logits[n].tolist(), strict=True) if place >= 0]
-            keys = [int(found.keys[place]) for place, _ in pairs]
+            pairs = [each for each in zip(best, logits[n].tolist(), p[n], strict=True) if each[0] >= 0]
+            keys = [int(found.keys[place]) for place, _, _ in pairs]
             hits.append(
                 [
-                    Hit(i + 1, *rows[key][:2], float(expit(logit)), logit, eta[place], own[n], rows[key].metadata, key)
-                    for i, (key, (place, logit)) in enumerate(zip(keys, pairs, strict=True))
+                    Hit(i + 1, *rows[key][:2], likely, logit, eta[place], own[n], rows[key].metadata, key)
+                    for i, (key, (place, logit, likely)) in enumerate(zip(keys, pairs, strict=True))
                 ]
             )
         return hits
@@ -283,6 +284,14 @@ def uncertainties(header: Header, packed: Packed) -> Etas:
 
     eta: Etas = header.match_model.self_mismatch(header.unpack(packed).to(torch.float64)).numpy()
     return eta
+
+
+def _uncertainties_of(header: Header, rows: Packed, probes: Packed) -> tuple[list[float], list[float]]:
+    """η of rows and of probes: at once, unless probes are mixtures of another number of components."""
+    if rows.shape[1] != probes.shape[1]:
+        return uncertainties(header, rows).tolist(), uncertainties(header, probes).tolist()
+    both: list[float] = uncertainties(header, np.concatenate([rows, probes])).tolist()
+    return both[: len(rows)], both[len(rows) :]
 
 
 def _best(logits: Logits, keys: Keys, k: int) -> Places:

@@ -130,17 +130,18 @@ class Codes:
         Last, after which dimensions the product of all 1 + q v has to be made a logarithm.
         """
         dim, padded = near.centre.shape[-1], self._blocks.shape[1]
-        centre, pull, stretch = (np.pad(part.reshape(-1, dim), ((0, 0), (0, padded - dim))) for part in near)
-        root = np.minimum(np.sqrt(pull[:, :dim]) * self._step, STEEPEST)
-        centre[:, :dim] = root * ((centre[:, :dim] - self._least) / self._step).clip(-FARTHEST, FARTHEST)
-        pull[:, :dim] = root
-        stretch[:, :dim] = np.minimum(stretch[:, :dim] * self._widest, MOST_STRETCH)
-        logs = np.log1p(stretch).reshape(len(stretch), -1, AT_ONCE).sum(2)
-        due, so_far = np.zeros(logs.shape, np.bool_), np.zeros(len(logs))
-        for i in range(logs.shape[1] - 1):
-            so_far += logs[:, i]
-            due[:, i] = so_far + logs[:, i + 1] > MOST_PRODUCT
-            so_far[due[:, i]] = 0
+        given = [part.reshape(-1, dim) for part in near]
+        root = np.minimum(np.sqrt(given[1]) * self._step, STEEPEST)
+        centre = root * ((given[0] - self._least) / self._step).clip(-FARTHEST, FARTHEST)
+        stretch = np.minimum(given[2] * self._widest, MOST_STRETCH)
+        out = np.zeros((3, len(root), padded), np.float32)
+        out[0, :, :dim], out[1, :, :dim], out[2, :, :dim] = centre, root, stretch / LEVELS**2
+        due = np.zeros((len(root), padded), np.bool_)
         due[:, -1] = True
-        singles = (part.astype(np.float32) for part in (centre, pull, stretch / LEVELS**2))
-        return (*singles, due.repeat(AT_ONCE, axis=1))
+        if dim * np.log1p(stretch.max()) > MOST_PRODUCT:
+            logs = np.add.accumulate(np.log1p(out[2] * LEVELS**2), axis=1)[:, AT_ONCE - 1 :: AT_ONCE]
+            before = np.zeros(len(root))
+            for i in range(logs.shape[1] - 1):
+                ends = logs[:, i + 1] - before > MOST_PRODUCT
+                due[ends, (i + 1) * AT_ONCE - 1], before[ends] = True, logs[ends, i]
+        return (*out, due)
