@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from laws import seeded
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 
 from hedged import Evidence, Gaussian
 from hedged.errors import ValueRangeError
