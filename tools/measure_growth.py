@@ -160,7 +160,7 @@ def truth(items: int) -> NDArray[np.int64]:
         places = np.concatenate([places, best.items.numpy() + start], axis=1)
         logits = np.concatenate([logits, best.logits.double().numpy()], axis=1)
         kept = np.argsort(-logits, axis=1, kind="stable")[:, :K]
-        places, logits = (np.take_along_axis(each, kept, axis=1) for each in (places, logits))
+        places, logits = np.take_along_axis(places, kept, axis=1), np.take_along_axis(logits, kept, axis=1)
     return places
 
 
@@ -268,11 +268,12 @@ def main() -> None:
     if given.step == "truth":
         kept_truth(given.items, given.folder)
         return
-    measured = {
+    steps: dict[str, Callable[[], dict[str, Any]]] = {
         "build": lambda: {"built": build(given.items, given.folder)},
         "serve": lambda: serve(given.items, given.folder),
         "server": lambda: {"pgvector": server(given.items, given.folder)},
-    }[given.step]()
+    }
+    measured = steps[given.step]()
     make_folder(given.out)
     path = given.out / "growth.json"
     write_json(path, sorted(merged(path, given.items, measured), key=lambda cell: cell["items"]))

@@ -6,7 +6,7 @@ exponentials for each pair; this cost takes one division for each dimension, and
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from torch import Tensor
 from hedged.distributions import Distribution
 
 Numbers = NDArray[np.float64]
+Given = NDArray[np.floating[Any]]  # in either precision
 MOST_AT_ONCE = 2**21  # numbers held at a time
 
 
@@ -33,7 +34,7 @@ class Nearness(NamedTuple):
     pull: Numbers
     stretch: Numbers
 
-    def costs(self, mean: Numbers, variance: Numbers) -> Numbers:
+    def costs(self, mean: Given, variance: Given) -> Numbers:
         """The cost of every item for every component of a probe, `(N, C, M)`, in double precision.
 
         Args:

@@ -80,7 +80,7 @@ def _below(cost: Singles, most: Any) -> int:
     found = np.int32(0)
     for i in range(BLOCK):
         found += np.int32(cost[i] < most)
-    return found
+    return int(found)
 
 
 @compiled()

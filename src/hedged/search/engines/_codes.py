@@ -6,7 +6,7 @@ which leaves them exact to a thousandth over four decades. Rows are ranked by wh
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,13 +103,14 @@ class Codes:
         """
         from hedged.search.engines._coded_loops import scan
 
-        probes, which = self._in_codes(near), np.empty(0, np.bool_) if allowed is None else allowed
+        centre, pull, stretch, due = self._in_codes(near)
+        which = np.empty(0, np.bool_) if allowed is None else allowed
         parts: list[tuple[NDArray[np.float32], Places]] = []
 
         def look(first: int, last: int) -> None:
-            costs = np.full((len(probes[0]), count), np.inf, np.float32)
+            costs = np.full((len(centre), count), np.inf, np.float32)
             places = np.full(costs.shape, -1)
-            scan(first, last, self._blocks, self._count, which, *probes, costs, places)
+            scan(first, last, self._blocks, self._count, which, centre, pull, stretch, due, costs, places)
             parts.append((costs, places))
 
         share(look, -(-self._count // BLOCK), ROWS_PER_THREAD // BLOCK)
@@ -124,7 +125,7 @@ class Codes:
         found: Places = places.reshape(len(near.centre), -1)
         return found
 
-    def _in_codes(self, near: Nearness) -> tuple[NDArray[Any], ...]:
+    def _in_codes(self, near: Nearness) -> tuple[Packed, Packed, Packed, NDArray[np.bool_]]:
         """√g m, √g and q for means and variances as they are coded, `(N · C, D)`, nothing in the dimensions added.
 
         Last, after which dimensions the product of all 1 + q v has to be made a logarithm.
@@ -144,4 +145,4 @@ class Codes:
             for i in range(logs.shape[1] - 1):
                 ends = logs[:, i + 1] - before > MOST_PRODUCT
                 due[ends, (i + 1) * AT_ONCE - 1], before[ends] = True, logs[ends, i]
-        return (*out, due)
+        return out[0], out[1], out[2], due

@@ -99,7 +99,8 @@ class ByNearness(Stage):
     enough, max_removed = CANDIDATES_BY_NEARNESS, 0.2
 
     def __init__(self, header: Header) -> None:
-        self._header, self._codes, self._built = header, None, 0
+        self._header, self._built = header, 0
+        self._codes: Codes | None = None
 
     def add(self, packed: Packed) -> None:
         """Nothing yet: a search takes in what was added.
