@@ -35,7 +35,7 @@ def test_calibrate_on_images_of_the_run_then_match(hedged: Hedged, run: Path, im
     before = hedged("match", run, *images[:2])
     result = hedged("calibrate", run, "--false-match-rate", "0.05", "--abstain-rate", "0.2")
     assert result.code == 0, result.err
-    assert "200,000 pairs of 100 identities, drawn from 400 clean instance images of" in result.out
+    assert "200,000 pairs of 100 identities, drawn, with repetition, from 400 clean instance images of" in result.out
     assert "kept no images for validation" in result.err
     assert "(chosen)" in result.out
     saved = json.loads((run / "calibration.json").read_text())
