@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from laws import seeded
 from search.gallery import MODEL, Make, header_of, rows
 from search.gallery import embeddings as in_clusters
 
-from hedged import Evidence, Gaussian, MatchCurve, MatchModel, Mixture, Point, best_matches
+from hedged import Evidence, Gaussian, MatchCurve, MatchModel, Mixture, Point, _startup, best_matches
 from hedged.bench.search import embeddings
 from hedged.match.nearness import Nearness
 from hedged.search import FaissIndex, Header, Plan, Rows, SqliteStore, Where
@@ -152,7 +153,7 @@ def test_a_hundred_candidates_hold_the_ten_best(
     model: MatchModel, compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of 20,000, variances over four decades: the exhaustive ranking is the truth."""
-    monkeypatch.setattr(_stages, "FEW", 0 if compiled else math.inf)
+    monkeypatch.setattr(_stages, "needs_loops", lambda terms: compiled)
     kind = embeddings if model is CURVE else None
     items = kind(20_000, 20_000, 0) if kind else posteriors(20_000, 20, 0, identities=2000)
     probes = kind(20_000, 30, 1) if kind else posteriors(30, 20, 1, identities=2000)
@@ -166,9 +167,8 @@ def test_a_hundred_candidates_hold_the_ten_best(
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "mixture"])
-def test_codes_follow_the_store(make_sqlite: Make, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_codes_follow_the_store(make_sqlite: Make, kind: str) -> None:
     """Whatever is added, replaced and removed between searches; and by a filter."""
-    monkeypatch.setattr(_stages, "FEW", 0)
     store, probes, generator = make_sqlite(kind), in_clusters(kind, 4, seed=1), np.random.default_rng(0)
     assert isinstance(store, SqliteStore)
     store.add(rows(kind, 500))
@@ -198,6 +198,25 @@ def test_models_without_it_and_points_are_searched_by_means(make_sqlite: Make) -
     gaussians = Header.for_embeddings(posteriors(1, 3, 0), MODEL, CURVE)
     assert header_of("gaussian").kind == gaussians.kind
     assert _stages.stage_for(Plan("hnsw"), gaussians, np.ones((3, 6), np.float32)).enough == CANDIDATES
+
+
+def test_rows_are_sorted_as_they_are_only_by_a_command_in_a_hurry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NumPy takes twenty times as long as the codes; it spares a short command the loading of compiled loops."""
+    items, probe = embeddings(20_000, 20_000, 0), embeddings(20_000, 1, 1)
+    by_sorting = Mock(wraps=_stages._by_sorting)
+    monkeypatch.setattr(_stages, "_by_sorting", by_sorting)
+    with SqliteStore.create(tmp_path / "a.db", Header.for_embeddings(items[:1], MODEL, CURVE)) as store:
+        store.add(Rows([str(i) for i in range(len(items))], items, MODEL))
+        index = FaissIndex(store)
+        coded = [[hit.key for hit in index.search(probe, 10)[0]] for _ in range(2)]
+        by_sorting.assert_not_called()
+        monkeypatch.setattr(_startup, "_budget", _startup._Budget(2**21))
+        monkeypatch.delitem(sys.modules, "numba")
+        hurried = [[hit.key for hit in index.search(probe, 10)[0]] for _ in range(4)]
+    assert by_sorting.call_count == 2  # 2 · 20 · 20,000 terms each, until the loops are worth their loading
+    assert coded + hurried == [coded[0]] * 6
 
 
 def test_of_few_rows_all_are_ranked(make_sqlite: Make) -> None:

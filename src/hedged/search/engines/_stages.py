@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
+from hedged._startup import needs_loops
 from hedged.search.engines._codes import Codes
 from hedged.search.engines._first_stage import FirstStage
 from hedged.search.index import CANDIDATES, CANDIDATES_BY_NEARNESS, Places, Plan, first_means
@@ -16,7 +17,7 @@ from hedged.search.rows import Header, Packed
 if TYPE_CHECKING:
     from hedged.distributions import Distribution
 
-FEW = 2**22  # numbers of all pairs that are compared without compiled loops
+TERMS = 2  # of plain torch take as long as one number of a cost in NumPy
 MOST_NEW = 0.1  # of the rows, from which on codes are made anew if many lie outside
 
 
@@ -90,7 +91,8 @@ class ByMeans(Stage):
 class ByNearness(Stage):
     """The rows of least cost by the match model's own `nearness`: means and variances, without log-odds.
 
-    All rows are looked at: by their codes, which are made at the first search, or as they are, where there are few.
+    All rows are looked at: by their codes, which are made at the first search. A command that has started quickly looks
+    at a few as they are, until that has taken as long as loading the loops over codes would.
 
     Args:
         header: Of the store.
@@ -115,10 +117,10 @@ class ByNearness(Stage):
         near, components = self._header.match_model.nearness(probes), self._header.components
         assert near is not None  # as `stage_for` has asked
         passing = None if allowed is None else np.repeat(allowed, components)
-        if near.centre.size * len(packed) * components <= FEW:
-            found = _by_sorting(near.costs(*self._parts(packed)), count * components, passing)
-        else:
+        if needs_loops(TERMS * near.centre.size * len(packed) * components):
             found = self._coded(packed).nearest(near, count * components, passing)
+        else:
+            found = _by_sorting(near.costs(*self._parts(packed)), count * components, passing)
         return np.where(found >= 0, found // components, -1)
 
     def _coded(self, packed: Packed) -> Codes:
