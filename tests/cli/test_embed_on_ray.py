@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
+import ray
 from cli.commands import Hedged, check_refused, snapshot, start
 from PIL import Image
 from pyarrow import parquet
@@ -269,6 +270,30 @@ def test_a_cluster_that_does_not_answer(hedged: Hedged, photos: Path, tmp_path: 
     for address in ("nowhere", "ray://a:1", "a:b"):
         check_refused(hedged(*command, address), "--ray takes host:port")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_cluster_of_another_version(
+    hedged: Hedged, cluster: Cluster, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told before work starts; the next cluster can be joined."""
+    command = ("embed", MODEL, photos, "--ray", cluster.address, "--out", tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(ray, "__version__", "0.0.1")
+        words = "Version mismatch: The cluster was started with: Ray: ", "Ray: 0.0.1", "the same versions of Ray"
+        check_refused(hedged(*command), *words)
+    assert not (tmp_path / "out").exists()
+    assert hedged(*command).code == 0
+
+
+@pytest.mark.heavy
+def test_on_this_machine_whatever_cluster_others_use(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = ("embed", MODEL, photos, "--ray", "local", "--shard-size", 5, "--out", out, "--json")
+    process = start(*command, RAY_ADDRESS="127.0.0.1:1")
+    text, errors = process.communicate(timeout=400)
+    assert process.returncode == 0, errors
+    assert json.loads(text) == {"out": str(out), "images": IMAGES, "shards": 3, "broken": []}
+    assert len(ids_of(out)) == IMAGES
 
 
 def test_options_that_do_not_go_together(hedged: Hedged, photos: Path, tmp_path: Path) -> None:

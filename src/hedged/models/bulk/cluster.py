@@ -41,14 +41,15 @@ def joined(address: str) -> Iterator[Any]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         if address == LOCAL:
-            ray.init(num_cpus=cores(), include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+            own = {"address": LOCAL, "num_cpus": cores(), "include_dashboard": False}  # whatever RAY_ADDRESS says
+            ray.init(**own, log_to_driver=False, logging_level=logging.ERROR)
         else:
             _check_health(address)
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (RuntimeError, OSError, ValueError) as error:
         if isinstance(error, HedgedError):
             raise
-        raise _unreachable(address, str(error)) from error
+        raise _unreachable(address, " ".join(str(error).split())) from error
     try:
         yield ray
     finally:
@@ -75,6 +76,8 @@ def _check_health(address: str) -> None:
 
 
 def _unreachable(address: str, reason: str) -> RunError:
+    if address == LOCAL:
+        return RunError(f"Ray cannot be started on this machine ({reason}): correct this, or embed without --ray")
     return RunError(
         f"the Ray cluster at {address} cannot be joined ({reason}): start it with `ray start --head` here and the same "
         f"versions of Ray and Python everywhere, or use --ray {LOCAL}"
