@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -20,6 +23,7 @@ from hedged.search import (
     ProductFusion,
     Rows,
     Where,
+    identify,
 )
 from hedged.search.unknowns import Trials, fit, run_trials
 
@@ -119,6 +123,33 @@ def test_the_more_probes_are_of_nobody_the_more_often_it_is_none() -> None:
     probes, gallery = people(6, 2, seed=9), gallery_of(6, 5)
     few, many = (Identifier(gallery, none_prior=prior).identify(probes) for prior in (0.01, 0.99))
     assert all(a.none_probability < b.none_probability for a, b in zip(few, many, strict=True))
+
+
+def test_other_settings_ask_the_same_gallery_without_learning_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    for gallery in (gallery_of(12, 3), gallery_of(12, 2)):
+        probes = people(14, 2, seed=9)
+        settings = [(0.1, None), (0.3, 0.8), (0.3, 0.9), (0.01, 0.8), (0.5, None)]
+        wanted = [Identifier(gallery, none_prior=none, coverage=c).identify(probes) for none, c in settings]
+        learned: list[str] = []
+        for name in ("learn", "hold_out"):
+            monkeypatch.setattr(identify, name, counted(getattr(identify, name), learned))
+        one = Identifier(gallery, none_prior=0.7)
+        assert [one.asked_for(*some).identify(probes) for some in settings] == wanted
+        assert learned == ["learn", "hold_out"]
+        assert one.identify(probes) == Identifier(gallery, none_prior=0.7).identify(probes)
+        monkeypatch.undo()
+    with pytest.raises(ValueRangeError, match="none_prior"):
+        one.asked_for(1.0)
+
+
+def counted(function: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
+    """The same function, which also notes its name."""
+
+    def noting(*given: Any) -> Any:
+        names.append(function.__name__)
+        return function(*given)
+
+    return noting
 
 
 def test_calibrated_odds_are_used() -> None:

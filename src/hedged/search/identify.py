@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -158,18 +160,23 @@ class Identifier:
         calibrated: LogOdds | None = None,
         coverage: float | None = None,
     ) -> None:
-        if not 0 < none_prior < 1:
-            raise ValueRangeError(
-                f"none_prior, the share of probes that show nobody in the gallery, must lie in (0, 1), got {none_prior}"
-            )
-        self._identities, self._fusion = identities, fusion or ProductFusion()
-        self._prior, self._calibrated = none_prior, calibrated or (lambda logits: logits)
-        with torch.no_grad():
-            known = identities.images, identities.owner
-            self._openness = learn(*known, self._fusion, identities.match_model)
-            self._logits = self._fusion.against(*known, identities.match_model)
-        self._images = identities.owner.bincount().tolist()
+        _check_prior(none_prior)
+        self._prior = none_prior
+        self._learned = _Learned(identities, fusion or ProductFusion(), calibrated or (lambda logits: logits))
         self._rule = None if coverage is None else self._candidate_rule(coverage)
+
+    def asked_for(self, none_prior: float, coverage: float | None = None) -> Identifier:
+        """The same with other settings, in a moment: what was learned from the images is not learned again.
+
+        Args:
+            none_prior: The share of probes that show none of them.
+            coverage: The share of candidate sets that shall hold the right answer; None: no sets.
+        """
+        _check_prior(none_prior)
+        found = copy(self)
+        found._prior = none_prior
+        found._rule = None if coverage is None else found._candidate_rule(coverage)
+        return found
 
     @property
     def rule(self) -> CandidateRule | None:
@@ -184,7 +191,7 @@ class Identifier:
             probes: N embeddings.
             top: How many of the most probable identities each answer lists.
         """
-        known = self._identities
+        known = self._learned.identities
         if len(probes.batch_shape) != 1 or probes.dim != known.images.dim:
             raise ShapeError(f"probes must be a list of embeddings in {known.images.dim} dimensions, got {probes!r}")
         if top < 1:
@@ -192,7 +199,7 @@ class Identifier:
         found = []
         for start in range(0, len(probes), PROBES_PER_CHUNK):
             some = probes[start : start + PROBES_PER_CHUNK]
-            logits = self._logits(some).double().numpy()
+            logits = self._learned.logits(some).double().numpy()
             etas = self_mismatch(some, known.match_model).tolist()
             found += [self._answer(row, eta, top) for row, eta in zip(logits, etas, strict=True)]
         return found
@@ -203,27 +210,23 @@ class Identifier:
         Args:
             logits: Log-odds that each probe matches each identity, `(N, G)`.
         """
-        odds = np.asarray(self._calibrated(logits), dtype=np.float64)
-        total = np.logaddexp.reduce(odds, axis=1)
-        none = self._none(logits.max(axis=1), total)
-        p: Scores = (1 - none)[:, None] * np.exp(odds - total[:, None])
+        seen, shares = self._learned.seen(logits)
+        none = self._none(seen)
+        p: Scores = (1 - none)[:, None] * shares
         return p, none
 
     def _candidate_rule(self, coverage: float) -> CandidateRule:
         """Learned from the gallery: one image of each identity, once as somebody known and once as a stranger."""
-        known = self._identities
-        tried = hold_out(known.images, known.owner, self._fusion, known.match_model)
-        rows = np.flatnonzero(tried.has_others)
-        right = self.posteriors(tried.known[rows])[0][np.arange(len(rows)), tried.owner[rows]]
-        return CandidateRule.find(right, self.posteriors(tried.strangers)[1], coverage)
+        tried = self._learned.tried
+        return CandidateRule.find((1 - self._none(tried.known)) * tried.right, self._none(tried.strangers), coverage)
 
     def _answer(self, logits: Scores, eta: float, top: int) -> Identified:
         """The answer for one probe, given its log-odds of matching each identity, `(G,)`."""
-        labels = self._identities.labels
+        labels = self._learned.identities.labels
         each, nobody = self.posteriors(logits[None])
         p, none = each[0], float(nobody[0])
         order = np.lexsort((-logits, -p))
-        best = [Identity(labels[i], float(p[i]), float(logits[i]), self._images[i]) for i in order[:top]]
+        best = [Identity(labels[i], float(p[i]), float(logits[i]), self._learned.images[i]) for i in order[:top]]
         candidates = None
         if self._rule is not None:
             kept = [labels[i] for i in order[self._rule.kept(p[order])]]
@@ -232,11 +235,73 @@ class Identifier:
             return Identified(None, none, none, eta, best, candidates)
         return Identified(best[0].label, best[0].probability, none, eta, best, candidates)
 
-    def _none(self, best: Scores, total: Scores) -> Scores:
-        """P(none), `(N,)`, from the log-odds of the best identity and the log of the sum of all calibrated odds."""
+    def _none(self, seen: _Seen) -> Scores:
+        """P(none), `(N,)`, of N probes."""
         prior = math.log(self._prior) - math.log1p(-self._prior)
-        if self._openness is not None:
-            none: Scores = expit(prior - self._openness.log_odds(best))
+        if self._learned.openness is not None:
+            none: Scores = expit(prior - self._learned.openness.log_odds(seen.best))
         else:
-            none = expit(prior + math.log(len(self._identities.labels)) - total)
+            none = expit(prior + math.log(len(self._learned.identities.labels)) - seen.total)
         return none
+
+
+class _Seen(NamedTuple):
+    """What P(none) of N probes depends on.
+
+    Args:
+        best: The log-odds of the best identity, `(N,)`.
+        total: The log of the sum of all calibrated odds, `(N,)`.
+    """
+
+    best: Scores
+    total: Scores
+
+
+class _Tried(NamedTuple):
+    """Images of the identities themselves as probes.
+
+    Args:
+        right: Of those whose identity has others: the share of its odds in all.
+        known: The same ones.
+        strangers: All of them, with their identities left out.
+    """
+
+    right: Scores
+    known: _Seen
+    strangers: _Seen
+
+
+@final
+class _Learned:
+    """What takes long to learn of identities, whatever is then asked for."""
+
+    def __init__(self, identities: Identities, fusion: Fusion, calibrated: LogOdds) -> None:
+        self.identities, self._fusion, self._calibrated = identities, fusion, calibrated
+        with torch.no_grad():
+            known = identities.images, identities.owner
+            self.openness = learn(*known, fusion, identities.match_model)
+            self.logits = fusion.against(*known, identities.match_model)
+        self.images = identities.owner.bincount().tolist()
+
+    def seen(self, logits: Scores) -> tuple[_Seen, Scores]:
+        """What N probes show, and the share of each identity in the odds of all, `(N, G)`."""
+        odds = np.asarray(self._calibrated(logits), dtype=np.float64)
+        total = np.logaddexp.reduce(odds, axis=1)
+        shares: Scores = np.exp(odds - total[:, None])
+        return _Seen(logits.max(axis=1), total), shares
+
+    @cached_property
+    def tried(self) -> _Tried:
+        """One image of each identity, tried once as somebody known and once as a stranger."""
+        known = self.identities
+        tried = hold_out(known.images, known.owner, self._fusion, known.match_model)
+        rows = np.flatnonzero(tried.has_others)
+        seen, shares = self.seen(tried.known[rows])
+        return _Tried(shares[np.arange(len(rows)), tried.owner[rows]], seen, self.seen(tried.strangers)[0])
+
+
+def _check_prior(none_prior: float) -> None:
+    if not 0 < none_prior < 1:
+        raise ValueRangeError(
+            f"none_prior, the share of probes that show nobody in the gallery, must lie in (0, 1), got {none_prior}"
+        )
