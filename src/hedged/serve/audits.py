@@ -51,10 +51,10 @@ class Audits:
         """
 
         def look(room: Room) -> Mapping[str, Any]:
-            shown = self._shown or self._current(room)
-            for one in shown[kind]:
-                if _names(kind, one) == list(names):
-                    return dict(one)
+            found = _named(self._shown, kind, names) if self._shown else None
+            found = found or _named(self._current(room), kind, names)  # another worker may have shown a newer one
+            if found is not None:
+                return found
             raise conflict(f"the audit has no such finding about {', '.join(map(repr, names))}: look again")
 
         return await self._in_time(look)
@@ -65,7 +65,7 @@ class Audits:
 
     async def _in_time(self, work: Callable[[Room], T]) -> T:
         try:
-            return await asyncio.wait_for(self._worker.do(work), max(self._seconds - SPARE, self._seconds / 2))
+            return await asyncio.wait_for(self._worker.read(work), max(self._seconds - SPARE, self._seconds / 2))
         except TimeoutError:
             raise busy("the audit is still being made: ask again in a few seconds", 5) from None
 
@@ -138,6 +138,11 @@ def _names(kind: str, finding: Mapping[str, Any]) -> list[str]:
     if kind == "duplicates":
         return [finding["first"], finding["second"]]
     return [finding["label" if kind == "divided" else "id"]]
+
+
+def _named(shown: Mapping[str, Any], kind: str, names: Sequence[str]) -> Mapping[str, Any] | None:
+    """The finding that some names name; None if there is none."""
+    return next((dict(one) for one in shown[kind] if _names(kind, one) == list(names)), None)
 
 
 def _without_dismissed(audit: Audit, rows: Sequence[Described]) -> dict[str, Any]:

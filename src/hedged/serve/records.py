@@ -70,7 +70,7 @@ class Records:
 
     async def count(self) -> tuple[int, int]:
         """How many items and labels there are."""
-        return await self._reader.do(lambda room: (room.store.count(), room.store.label_count()))
+        return await self._reader.read(lambda room: (room.store.count(), room.store.label_count()))
 
     async def items(self, order: str, offset: int, limit: int) -> dict[str, Any]:
         """Some items.
@@ -89,7 +89,7 @@ class Records:
             found = [content.item(int(i)) for i in numbers[offset : offset + limit]]
             return {"total": len(content.rows), "items": found}
 
-        return await self._reader.do(work)
+        return await self._reader.read(work)
 
     async def map(self, limit: int) -> dict[str, Any]:
         """The items in the plane that shows most of how they differ.
@@ -114,7 +114,7 @@ class Records:
                 **flattened(content.z, chosen),
             }
 
-        return await self._reader.do(work)
+        return await self._reader.read(work)
 
     async def picture(self, name: str) -> bytes | None:
         """The picture of an item; None if it has none.
@@ -128,7 +128,7 @@ class Records:
                 raise LookupError(f"there is no item {name!r}")
             return self._pictures.of(name)
 
-        return await self._reader.do(work)
+        return await self._reader.read(work)
 
     async def enrol(self, kept: Sequence[Kept], inputs: Any, columns: Mapping[str, list[Any]]) -> dict[str, Any]:
         """Store new items, all or none, and say what looks wrong about them.
@@ -147,7 +147,7 @@ class Records:
                 warnings += self._keep_pictures(rows.ids, inputs)
             return {"ids": list(rows.ids), "warnings": warnings}
 
-        return await self._writer.do(work)
+        return await self._writer.write(work)
 
     async def remove(self, ids: Sequence[str]) -> int:
         """Remove items and what was kept of their pictures, and return how many there were.
@@ -155,7 +155,7 @@ class Records:
         Args:
             ids: Their ids.
         """
-        return await self._writer.do(lambda room: self._remove(room, ids))
+        return await self._writer.write(lambda room: self._remove(room, ids))
 
     async def accept(self, kind: str, names: Sequence[str]) -> str:
         """Do what a finding of the audit suggests, if it still holds, and return what was done.
@@ -181,7 +181,7 @@ class Records:
                     self._remove(room, [name])
                     return f"{name} was removed"
 
-        return await self._writer.do(work)
+        return await self._writer.write(work)
 
     async def dismiss(self, kind: str, names: Sequence[str]) -> str:
         """Never show a finding again, as long as its first item is stored.
@@ -201,7 +201,7 @@ class Records:
             self._rewrite(room, [holder], dismissed)
             return "the finding will not be shown again"
 
-        return await self._writer.do(work)
+        return await self._writer.write(work)
 
     def close(self) -> None:
         """Finish what is being written, and stop."""

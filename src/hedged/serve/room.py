@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from bisect import bisect_left
 from collections.abc import Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar, final
 
@@ -16,11 +17,12 @@ from hedged.distributions import Distribution
 from hedged.errors import DataError, StoreError
 from hedged.models import Embedder
 from hedged.search import Identifier, Identities, Index, Store, open_store
+from hedged.serve.refusals import busy
 from hedged.serve.settings import Settings
 from hedged.training import Run
 
 PATIENCE = 5.0  # seconds that a write waits for another writer: the client is told before its own time is over
-MOST_KEPT = 8  # identifiers for different settings
+MOST_WAITING = 64  # tasks of a thread: more requests than that come back later
 T = TypeVar("T")
 
 
@@ -73,7 +75,7 @@ class Room:
         self._moment: Hashable = None
         self._identities: Identities | None = None
         self._ids: list[str] = []
-        self._identifiers: dict[tuple[float, float | None], Identifier] = {}
+        self._identifier: Identifier | None = None
 
     @property
     def store(self) -> Store:
@@ -116,13 +118,10 @@ class Room:
             coverage: The share of candidate sets that shall hold the right answer; None: no sets.
         """
         identities = self._known()
-        wanted = (none_prior, coverage)
-        if wanted not in self._identifiers:
+        if self._identifier is None:  # what takes long is learned once, whatever is asked for
             calibrated = self.model.decider.calibrator.log_odds if self.model.decider else None
-            if len(self._identifiers) >= MOST_KEPT:
-                self._identifiers.clear()
-            self._identifiers[wanted] = Identifier(identities, None, none_prior, calibrated, coverage)
-        return self._identifiers[wanted]
+            self._identifier = Identifier(identities, calibrated=calibrated)
+        return self._identifier.asked_for(none_prior, coverage)
 
     @torch.no_grad()
     def items_of(self, label: str, z: Distribution, most: int) -> list[str]:
@@ -148,13 +147,13 @@ class Room:
                 self._moment, self._identities = self.store.moment(), Identities.read(self.store)
                 rows = (row for batch in self.store.batches() for row in batch.described)
                 self._ids = [row.id for row in rows if row.label is not None]
-            self._identifiers.clear()
+            self._identifier = None
         return self._identities
 
     def close(self) -> None:
         """Let go of the store."""
         store, self._store, self._index, self._identities = self._store, None, None, None
-        self._identifiers.clear()
+        self._identifier = None
         if store is not None:
             store.close()
 
@@ -172,19 +171,42 @@ class Worker:
     def __init__(self, model: Model, location: str, name: str) -> None:
         self._room = Room(model, location)
         self._thread = ThreadPoolExecutor(1, name)
+        self._waiting, self._counting = 0, threading.Lock()
 
-    async def do(self, work: Callable[[Room], T]) -> T:
+    async def read(self, work: Callable[[Room], T]) -> T:
+        """What `work` returns, done in the thread; if nobody waits for it any more before it has begun, it is not done.
+
+        Args:
+            work: What is to be looked up in the room.
+        """
+        return await asyncio.wrap_future(self._submit(work))
+
+    async def write(self, work: Callable[[Room], T]) -> T:
         """What `work` returns, done in the thread. It is done to the end even if nobody waits for it any more.
 
         Args:
-            work: What is to be done in the room.
+            work: What is to be changed in the room.
         """
+        return await asyncio.shield(asyncio.wrap_future(self._submit(work)))
+
+    def _submit(self, work: Callable[[Room], T]) -> Future[T]:
+        """Let `work` be done after all that waits, unless that is too much."""
 
         @torch.no_grad()
         def task() -> T:
             return self._room.asked(lambda: work(self._room))
 
-        return await asyncio.shield(asyncio.wrap_future(self._thread.submit(task)))
+        with self._counting:
+            if self._waiting >= MOST_WAITING:
+                raise busy(f"{self._waiting} requests wait for the store: try again in a second")
+            self._waiting += 1
+        found = self._thread.submit(task)
+        found.add_done_callback(lambda _: self._leave())
+        return found
+
+    def _leave(self) -> None:
+        with self._counting:
+            self._waiting -= 1
 
     def close(self) -> None:
         """Finish what waits, and let go of the store."""
