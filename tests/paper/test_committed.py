@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -111,6 +112,16 @@ def test_shipped_models_load_by_name_and_embed() -> None:
         assert e.notes["fingerprint"] == recipe(digits, digits, f"mog-{components}").digest()
     with pytest.raises(RunError, match="no model ships as hedged:ndigit-9d; there are: hedged:ndigit-2d"):
         Embedder.load("hedged:ndigit-9d")
+
+
+def test_shipped_models_tell_novelty() -> None:
+    rng = np.random.default_rng(0)
+    for name in shipped_models():
+        e = Embedder.load(name)
+        assert e.novelty_model is not None
+        assert e.novelty_model.held_out == "identities"
+        noise = rng.integers(0, 256, (100, *e.architecture.shape[1:]), dtype=np.uint8)
+        assert float(e.novelty(noise).median()) > 0.99
 
 
 def test_json_has_no_surprises() -> None:
