@@ -17,7 +17,7 @@ from search.test_races import BATCHES, add, build, ids_in, ids_of
 from search.test_stores import content, expected
 from search.writing import add_until_killed
 
-from hedged.errors import ConfigError, StoreError
+from hedged.errors import ConfigError, MissingDependencyError, StoreError
 from hedged.search import LanceStore, Plan, SqliteStore, Store, Where, create_store, open_store, repair_store
 
 EXACT = Plan("exact")
@@ -48,6 +48,15 @@ def test_every_kind_of_embedding_is_searched_as_in_sqlite(make_lance: Make, make
     for where in ([], [Where("parity", "1")], [Where("label", "label 3"), Where("even", "true")]):
         found = (store.index().search(probes, 5, where, candidates=50) for store in (lance, sqlite))
         assert [[hit.id for hit in hits] for hits in next(found)] == [[hit.id for hit in hits] for hits in next(found)]
+
+
+def test_a_lancedb_that_is_too_old_is_refused_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lancedb, "__version__", "0.9.0")
+    for use in (open_store, lambda where: create_store(where, header_of("gaussian"))):
+        (tmp_path / "dogs").mkdir(exist_ok=True)
+        with pytest.raises(MissingDependencyError, match=r"lancedb 0\.9\.0 is too old, 0\.40 or later is needed: pip"):
+            use(f"lance://{tmp_path}/dogs")
+        (tmp_path / "dogs").rmdir()
 
 
 def test_lists_find_most_and_what_is_added_later(make_lance: Make) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import socket
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import psycopg
 import pytest
 import torch
 from search.gallery import KINDS, MODEL, Make, embeddings, header_of, rows
 from search.recall import recall_of
 
+from hedged import MatchCurve
 from hedged.errors import ConfigError, MissingDependencyError, StoreError, ValueRangeError
 from hedged.search import (
     FaissIndex,
@@ -51,12 +54,17 @@ def pair(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
 
 
 def test_with_an_exact_scan_the_server_finds_the_same_to_the_last_rank(
-    pair: tuple[SqliteStore, PostgresStore],
+    pair: tuple[SqliteStore, PostgresStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Among all rows; and among the candidates that both find by means, where those by nearness are left out."""
     sqlite, postgres = pair
     probes = embeddings("gaussian", 25, seed=1, dim=20)
     ours, theirs = FaissIndex(sqlite), PostgresIndex(postgres, exact=True)
     where = [Where("parity", "1")]
+    assert ours.search(probes[:2], 10, (), ITEMS) == theirs.search(probes[:2], 10, (), ITEMS)
+    assert recall_of(theirs.search(probes, 10), ours.search(probes, 10)) > 0.98
+    monkeypatch.setattr(MatchCurve, "nearness", lambda curve, z: None)
+    ours = FaissIndex(sqlite)
     for arguments in ((10, (), None), (10, where, None), (100, (), 1000), (3, (), 5)):
         assert ours.search(probes, *arguments) == theirs.search(probes, *arguments)
 
@@ -179,6 +187,47 @@ def test_a_server_that_takes_calls_and_never_answers() -> None:
         with pytest.raises(StoreError, match="does not answer"):
             create_store(asked, header_of("gaussian"))
         assert time.monotonic() - began < 4
+
+
+@pytest.fixture
+def database(server: str) -> Iterator[str]:
+    """An empty database of its own."""
+    name = f"old_{uuid.uuid4().hex[:8]}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        yield server.replace("/postgres?", f"/{name}?", 1)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def schemas(conninfo: str) -> set[str]:
+    with psycopg.connect(conninfo) as connection:
+        return {name for (name,) in connection.execute("SELECT schema_name FROM information_schema.schemata")}
+
+
+def test_a_pgvector_that_is_too_old_is_refused_before_any_work(database: str) -> None:
+    create_store(f"{database}#dogs", header_of("gaussian")).close()
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("UPDATE pg_extension SET extversion = '0.7.4' WHERE extname = 'vector'")
+    words = r"version 0\.8 or later, and the server has 0\.7\.4: nothing was done\. .* ALTER EXTENSION vector UPDATE"
+    before = schemas(database)
+    with pytest.raises(StoreError, match=words):
+        open_store(f"{database}#dogs")
+    with pytest.raises(StoreError, match=words):
+        create_store(f"{database}#cats", header_of("gaussian"))
+    with pytest.raises(StoreError, match=words), PostgresStore.reserve(f"{database}#cats"):
+        pytest.fail("work begins")
+    assert schemas(database) == before
+
+
+def test_a_server_without_pgvector_is_refused(database: str) -> None:
+    with psycopg.connect(database) as connection:
+        _postgres_server.require_pgvector(
+            connection, Address.of(f"{database}#cats")
+        )  # it is there, for CREATE EXTENSION
+        hidden = "SELECT name, default_version FROM pg_catalog.pg_available_extensions WHERE false"
+        connection.execute(f"CREATE TEMPORARY VIEW pg_available_extensions AS {hidden}")
+        with pytest.raises(StoreError, match=r"version 0\.8 or later, and the server has none: nothing was done"):
+            _postgres_server.require_pgvector(connection, Address.of(f"{database}#cats"))
 
 
 def test_without_psycopg_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

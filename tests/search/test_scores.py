@@ -154,6 +154,12 @@ def test_without_usearch_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatc
         usearch_metric(header_of("gaussian"))
 
 
+def test_a_usearch_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(needed("usearch"), "__version__", "2.9.1")
+    with pytest.raises(MissingDependencyError, match=r"usearch 2\.9\.1 is too old, 2\.26 or later is needed: pip"):
+        usearch_metric(header_of("gaussian"))
+
+
 def test_the_formula_is_cut_where_the_loops_are() -> None:
     assert float(gaussians.MOST) == score.MOST
     assert -gaussians._LOWEST64 == score.LEAST_POWER

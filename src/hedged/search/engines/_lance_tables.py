@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hedged.errors import HedgedError, MissingDependencyError, StoreError
+from hedged.search._versions import LANCEDB, refuse_older
 from hedged.search.engines._sql import tags
 from hedged.search.rows import OWN_KEYS, Filter, Header, Keys, Packed
 
@@ -52,6 +53,7 @@ def connect(place: str) -> Any:
         raise MissingDependencyError(
             f"{SCHEME} needs LanceDB, which is not installed: pip install 'hedged[lance]'"
         ) from error
+    refuse_older(lancedb, LANCEDB, "lance")
     return lancedb.connect(place)
 
 

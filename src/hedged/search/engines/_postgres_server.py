@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from hedged.errors import MissingDependencyError, StoreError
+from hedged.search._versions import PGVECTOR, is_older
 from hedged.search.engines._checks import header_checksum
 from hedged.search.engines._sql import READABLE, check_version
 from hedged.search.rows import Header
@@ -145,6 +146,27 @@ def own_name() -> str:
     return f"hedged: process {os.getpid()} on host {socket.gethostname()}"[:63]
 
 
+def require_pgvector(connection: psycopg.Connection[Any], address: Address) -> None:
+    """Refuse a database without pgvector, or with one that is too old, before anything is done in it.
+
+    Args:
+        connection: To the database.
+        address: The store.
+    """
+    with translating_errors(address):
+        made = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
+        query = "SELECT default_version FROM pg_available_extensions WHERE name = 'vector'"
+        (version,) = made or connection.execute(query).fetchone() or ("",)
+    if version and not is_older(version, PGVECTOR):
+        return
+    found = f"has {version}" if version else "has none"
+    then = ", and run ALTER EXTENSION vector UPDATE in this database" if made else ""
+    raise StoreError(
+        f"{address} needs pgvector, version {PGVECTOR} or later, and the server {found}: nothing was done. Install it "
+        f"there{then}"
+    )
+
+
 def take_lock(connection: psycopg.Connection[Any], address: Address) -> None:
     """Lock the name of a store for the one that builds it, until the connection ends; refused if another has it.
 
@@ -175,6 +197,7 @@ def make_tables(address: Address, header: Header) -> None:
     """
     sql = import_psycopg().sql
     with translating_errors(address), connect(address) as connection:
+        require_pgvector(connection, address)
         refuse_tables(connection, address)
         with connection.transaction():
             connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
@@ -249,7 +272,7 @@ def translating_errors(address: Address) -> Iterator[None]:
         ) from error
     except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile, psycopg.errors.UndefinedObject) as error:
         raise StoreError(
-            f"{address} needs pgvector, version 0.8 or later ({_reason(error, address)}): install it there"
+            f"{address} needs pgvector, version {PGVECTOR} or later ({_reason(error, address)}): install it there"
         ) from error
     except psycopg.Error as error:
         raise StoreError(

@@ -24,6 +24,7 @@ from hedged.search.engines._postgres_server import (
     make_tables,
     read_columns,
     refuse_tables,
+    require_pgvector,
     take_lock,
     translating_errors,
 )
@@ -54,6 +55,7 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
         self._connection = connect(self._address)
         try:
             columns = read_columns(self._connection, self._address)
+            require_pgvector(self._connection, self._address)
             self._uuid, self._has_checksums = columns.get("uuid", ""), "checksum" in columns
             self._header = read_header(columns, self.name)
             self._has_numbers = int(columns["version"]) >= FIRST_WITH_NUMBERS
@@ -81,6 +83,7 @@ class PostgresStore(SqlStore, scheme=("postgresql", "postgres")):
     def reserve(cls, location: str) -> Iterator[None]:
         address = Address.of(location)
         with connect(address) as connection:  # whose lock ends with it
+            require_pgvector(connection, address)
             take_lock(connection, address)
             refuse_tables(connection, address)
             yield

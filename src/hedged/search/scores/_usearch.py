@@ -15,6 +15,7 @@ import numpy as np
 from hedged.errors import MissingDependencyError
 from hedged.match._expression import Expression
 from hedged.match.score import LOG_MEAN, LOWEST, Score, Step
+from hedged.search._versions import USEARCH, refuse_older
 
 if TYPE_CHECKING:
     from usearch.index import CompiledMetric
@@ -34,11 +35,15 @@ def metric(score: Score, components: int, dim: int, width: int) -> CompiledMetri
         width: How many numbers a packed embedding has.
     """
     try:
-        from usearch.index import CompiledMetric, MetricKind, MetricSignature  # type: ignore[attr-defined]
+        import usearch
+        import usearch.index
     except ImportError as error:
         raise MissingDependencyError(
             "a metric for usearch needs usearch, which is not installed: pip install 'hedged[usearch]'"
         ) from error
+    refuse_older(usearch, USEARCH, "usearch")
+    from usearch.index import CompiledMetric, MetricKind, MetricSignature  # type: ignore[attr-defined]
+
     compiled = _compile(score, components, dim, width)
     return CompiledMetric(compiled.address, MetricKind.IP, MetricSignature.ArrayArray)
 
