@@ -10,6 +10,7 @@
 | `records` | slow reading and all writing, each in a thread of its own: items, map, enrolment |
 | `audits` | what may be wrong with the store, in a thread of its own |
 | `bodies` | inputs in a request: uploaded images, or vectors as JSON |
+| `places` | what clients are told instead of paths and addresses |
 | `pictures` | what items look like, from one folder alone |
 | `guard` | limits on bodies, rates and times; headers; metrics |
 | `connection` | limits on clients that are slow |
@@ -23,7 +24,7 @@
 | `process` | one process or several, and a graceful stop |
 | `page/` | the page: no build step, nothing from elsewhere |
 
-The names are imported on first use: they need the extra `hedged[serve]`.
+The names are imported on first use: they need the extra `hedged[serve]`, and that of the store.
 """
 
 import lazy_loader

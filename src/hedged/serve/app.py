@@ -22,6 +22,7 @@ from hedged.errors import HedgedError, MissingDependencyError, RunError, StoreEr
 from hedged.serve.bodies import FORM, JSON, is_of_vectors
 from hedged.serve.calls import COLUMNS, TAKES, first_complaint, router
 from hedged.serve.guard import BUG, Guard
+from hedged.serve.places import Places
 from hedged.serve.refusals import Refused, busy
 from hedged.serve.service import Service
 from hedged.serve.settings import Settings
@@ -62,7 +63,7 @@ def create_app(settings: Settings) -> Guard:
         redoc_url=None,
         openapi_url="/openapi.json",
     )
-    _add_errors(app)
+    _add_errors(app, service.places)
     _add_page(app)
     app.include_router(router)
     app.state.service = service
@@ -71,7 +72,7 @@ def create_app(settings: Settings) -> Guard:
     return Guard(app, settings.limits, service.metrics)
 
 
-def _add_errors(app: FastAPI) -> None:
+def _add_errors(app: FastAPI, places: Places) -> None:
     """Every error as JSON with words."""
     words = {404: "there is no such call: /openapi.json lists them", 405: "this call takes another method"}
 
@@ -95,10 +96,11 @@ def _add_errors(app: FastAPI) -> None:
         return told(422, first_complaint(error.errors()))
 
     async def hedged(_: Request, error: Exception) -> Response:
+        assert isinstance(error, HedgedError)
         if isinstance(error, StoreError | RunError | MissingDependencyError):
             LOGGER.warning("the store cannot be used: %s", error)
-            return told(503, str(error), busy("").headers())
-        return told(422, str(error))
+            return told(503, places.told(error), busy("").headers())
+        return told(422, places.told(error))
 
     async def bug(_: Request, error: Exception) -> Response:
         return told(500, BUG)

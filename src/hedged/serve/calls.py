@@ -154,7 +154,7 @@ async def model(service: Serving, caller: Reader) -> Response:
             "dim": embedder.architecture.dim,
             "match_model": embedder.match_model.describe(),
             "novelty": embedder.novelty_model is not None,
-            "store": service.records.name,
+            "store": service.places.store,
             "items": items,
             "labels": labels,
             "pictures": service.settings.pictures is not None,

@@ -19,6 +19,7 @@ from hedged.serve.desk import Desk
 from hedged.serve.guard import Metrics, Rates
 from hedged.serve.keys import Keys
 from hedged.serve.pictures import Pictures
+from hedged.serve.places import Places
 from hedged.serve.records import Records
 from hedged.serve.room import Model
 from hedged.serve.settings import Settings
@@ -36,6 +37,7 @@ class Service:
         settings: What is served.
         keys: Who may ask.
         model: The model.
+        places: What clients are told instead of where model and store are.
         desk: Answers questions about inputs.
         records: Reads and writes the store.
         audits: What may be wrong with the store.
@@ -46,6 +48,7 @@ class Service:
     settings: Settings
     keys: Keys
     model: Model
+    places: Places
     desk: Desk
     records: Records
     audits: Audits
@@ -62,12 +65,14 @@ class Service:
         keys = Keys.read(settings.keys) if settings.keys else Keys.of_one(settings.key or Keys.new_key())
         model = Model(settings)
         audits = Audits(model, settings.store, settings.limits.seconds)
+        records = Records(model, settings.store, Pictures(settings.pictures), audits)
         return cls(
             settings,
             keys,
             model,
+            Places(model.folder, settings.store, records.name),
             Desk(model, settings.store, settings.limits),
-            Records(model, settings.store, Pictures(settings.pictures), audits),
+            records,
             audits,
             Metrics.new(),
             Rates(settings.limits.rate),
