@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import struct
 import subprocess
 import sys
+import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
 from fastapi import FastAPI
 from PIL import Image
-from serve.running import Place, Running, call, form, numbers, png, requests_logged, running
+from serve.running import PATIENCE, Place, Running, call, form, numbers, png, requests_logged, running
 
 from hedged import Embedder
 from hedged.client import Client, ServiceError
@@ -277,6 +281,41 @@ def test_what_the_library_says_is_a_line_of_the_log_too() -> None:
     )
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stderr
     assert json.loads(told).items() >= {"level": "warning", "event": "a"}.items()
+
+
+def test_what_pillow_warns_of_is_a_line_of_the_log_too(service: Running, photos: list[Path]) -> None:
+    image = photos[0].read_bytes()
+    chunk = b"acTL" + bytes(8)  # a film of no frames
+    odd = image[:33] + struct.pack(">I", 8) + chunk + struct.pack(">I", zlib.crc32(chunk)) + image[33:]
+    assert call(service, "POST", "/v1/embed", service.read, *form(odd)).status == 200
+    lines = service.log.read_text().partition("serving on ")[2].splitlines()[1:]
+    assert any("Invalid APNG" in json.loads(line)["event"] for line in lines)
+
+
+def test_who_asks_is_who_connects(service: Running) -> None:
+    assert client_logged(service, "203.0.113.9") == "127.0.0.1"
+
+
+@pytest.mark.heavy
+def test_a_proxy_that_is_believed_says_who_asks(place: Place, tmp_path: Path) -> None:
+    with running(place, tmp_path / "here", "--proxy", "127.0.0.1") as service:
+        assert client_logged(service, "198.51.100.7, 203.0.113.9") == "203.0.113.9"  # not the client's own word
+
+
+def client_logged(service: Running, forwarded: str) -> str:
+    """Who asks, as the log has it, where a header says who it is."""
+    request = Request(f"{service.address}/favicon.ico", headers={"X-Forwarded-For": forwarded})
+
+    def logged() -> list[dict[str, Any]]:
+        return [one for one in requests_logged(service) if one["call"] == "/favicon.ico"]
+
+    begun, before = time.monotonic(), len(logged())
+    with urlopen(request, timeout=30):
+        pass
+    while len(found := logged()) == before:
+        assert time.monotonic() - begun < PATIENCE
+        time.sleep(0.05)
+    return str(found[-1]["client"])
 
 
 def test_headers_keep_the_page_to_itself(service: Running) -> None:

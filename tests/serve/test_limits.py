@@ -17,6 +17,10 @@ import pytest
 from PIL import Image
 from serve.running import Running, call, form, make_place, memory_of, numbers, png, running
 
+from hedged.serve.guard import Rates
+from hedged.serve.refusals import Refused
+from hedged.serve.settings import Limits
+
 GOOD = png(numbers([7])[0][0])
 TIGHT = ("--max-body", "1", "--max-pixels", "2000000", "--max-batch", "12", "--timeout", "4")
 ALLOWED = 300  # megabytes that refusing something may take
@@ -173,6 +177,16 @@ def test_more_than_may_wait_is_told_and_nothing_fails(tight: Running) -> None:
         statuses = list(threads.map(ask, range(48)))
     assert set(statuses) <= {200, 503}
     assert 200 in statuses
+
+
+def test_a_rate_is_limited_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+    rates = Rates(Limits().rate)
+    for _ in range(10_000):
+        rates.take("somebody")
+    with pytest.raises(Refused, match="more than 1000 requests a second"):
+        rates.take("somebody")
+    rates.take("somebody else")
 
 
 @pytest.mark.heavy

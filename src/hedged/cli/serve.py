@@ -41,14 +41,23 @@ def serve(
     batch: Annotated[int, typer.Option("--max-batch", min=1, metavar="N", help="Inputs of a request.")] = 256,
     rate: Annotated[
         float, typer.Option("--rate", min=0, metavar="N", help="Requests a second of one key; 0: any number.")
-    ] = 0.0,
+    ] = 1000.0,
     seconds: Annotated[float, typer.Option("--timeout", min=0.1, metavar="S", help="Time of a request.")] = 30.0,
+    proxy: Annotated[
+        str | None,
+        typer.Option(
+            "--proxy",
+            metavar="ADDRESS",
+            help="Believe X-Forwarded-For of this one, for logs and rates; else of nobody.",
+        ),
+    ] = None,
 ) -> None:
     """Serve a model and a store over HTTP, with a page for people.
 
     Embed, match, search, identify, enrol, remove, audit; /openapi.json describes the calls. Without --keys, a key that
     is made for this start opens it, from this machine only, and the page is opened by the address that is printed.
-    Stop it with Ctrl-C: requests that run are answered first. Needs `pip install 'hedged[serve]'`.
+    Stop it with Ctrl-C: requests that run are answered first. Needs `pip install 'hedged[serve]'` and the extra of the
+    store: `'hedged[serve,search]'` for one in a file.
     """
     if keys is None and host not in ("127.0.0.1", "::1", "localhost"):
         raise ConfigError(
@@ -66,7 +75,7 @@ def serve(
     settings = Settings(str(run), str(location), keys, key, pictures, limits)
     shown = f"[{host}]" if ":" in host else host
     LOGGER.info("loading the model")
-    run_service(settings, host, port, workers, ready=lambda: _say(f"http://{shown}:{port}/", key))
+    run_service(settings, host, port, workers, proxy, ready=lambda: _say(f"http://{shown}:{port}/", key))
 
 
 def _say(address: str, key: str | None) -> None:

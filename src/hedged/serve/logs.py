@@ -7,7 +7,7 @@ import logging
 import time
 from typing import final
 
-NAMES = ("hedged", "uvicorn.error")  # the loggers whose lines are written so: of all of the library
+NAMES = ("hedged", "uvicorn.error", "py.warnings")  # the loggers whose lines are written so: of all of the library
 MULTIPART = "python_multipart"  # tells at length what is wrong with a form; the client is told in short
 TOLD = "told"  # what a record has of its own, by the name of its attribute
 
@@ -19,6 +19,7 @@ def start_log() -> None:
     for name in NAMES:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
+    logging.captureWarnings(True)  # those of Pillow about images, say
     logging.getLogger(NAMES[0]).setLevel(logging.INFO)
     logging.getLogger(MULTIPART).setLevel(logging.CRITICAL)
 

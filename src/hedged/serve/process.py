@@ -37,7 +37,7 @@ ANOTHER_TRY = 5.0  # seconds before a process that could not start is started ag
 THREADS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")  # the environment variables that say how many a process has
 
 
-def serve(settings: Settings, host: str, port: int, workers: int, ready: Callable[[], None]) -> None:
+def serve(settings: Settings, host: str, port: int, workers: int, proxy: str | None, ready: Callable[[], None]) -> None:
     """Serve until SIGINT or SIGTERM; requests that run are answered first.
 
     Args:
@@ -45,21 +45,25 @@ def serve(settings: Settings, host: str, port: int, workers: int, ready: Callabl
         host: The address to listen on.
         port: Its port.
         workers: Processes, each with the model in its memory.
+        proxy: The address of a proxy that says in X-Forwarded-For who asks; None: nobody is believed.
         ready: Called once the model is loaded and the socket listens.
     """
     start_log()
     with _listen(host, port) as listening:
-        _serve_on(listening, settings, host, port, workers, ready)
+        _serve_on(listening, settings, {"host": host, "port": port, **_believed(proxy)}, workers, ready)
+
+
+def _believed(proxy: str | None) -> dict[str, Any]:
+    """What uvicorn is told of a proxy."""
+    return {"proxy_headers": False} if proxy is None else {"proxy_headers": True, "forwarded_allow_ips": proxy}
 
 
 def _serve_on(
-    listening: socket.socket, settings: Settings, host: str, port: int, workers: int, ready: Callable[[], None]
+    listening: socket.socket, settings: Settings, options: dict[str, Any], workers: int, ready: Callable[[], None]
 ) -> None:
-    options: dict[str, Any] = {
+    options |= {
         "http": Connection,
         "ws": "none",
-        "host": host,
-        "port": port,
         "log_config": None,
         "log_level": "warning",
         "access_log": False,  # the guard logs requests, without what is in them

@@ -22,7 +22,7 @@ class Limits:
         pixels: Pixels of an uploaded image; those of a request have ten times as many at most.
         batch: Inputs of a request.
         waiting: Inputs that may wait for the model; above that, clients are asked to come back.
-        rate: Requests a second of one key, on average over ten seconds; 0: any number.
+        rate: Requests a second of one key, or of one address without a key, averaged over ten seconds; 0: any number.
         seconds: Time that a request may take, its upload included.
     """
 
@@ -30,7 +30,7 @@ class Limits:
     pixels: int = 40_000_000
     batch: int = 256
     waiting: int = 2048
-    rate: float = 0.0
+    rate: float = 1000.0
     seconds: float = 30.0
 
     def __post_init__(self) -> None:
