@@ -1,4 +1,6 @@
-"""Calls of a service that `hedged serve` runs, with the standard library alone.
+"""Calls of a service that `hedged serve` runs, without NumPy and torch.
+
+Beyond the standard library it takes `lazy-loader` alone, by which the package imports its names.
 
 >>> from hedged.client import Client
 >>> with Client("http://127.0.0.1:8765", key="…") as client:  # doctest: +SKIP

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,16 @@ def test_the_client_does_what_the_guide_shows(
     assert said[-1].startswith("409 the store has 'rex-5.jpg' already")
     with service.client() as client:
         assert client.remove(["rex-5.jpg"]) == 1
+
+
+def test_the_client_takes_what_the_guide_says() -> None:
+    program = (
+        "import sys; before = set(sys.modules); import hedged.client\n"
+        "names = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
+        "print(*sorted(names - set(sys.stdlib_module_names)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["hedged", "lazy_loader"]
 
 
 def test_every_call_is_in_the_guide() -> None:
