@@ -11,6 +11,7 @@ import torch
 from hedged import Architecture, Embedder
 from hedged.data import build_ndigit, offline_digits
 from hedged.evaluation import Evaluation
+from hedged.novelty import Novelty
 
 Evaluate = Callable[..., Evaluation]
 
@@ -25,12 +26,16 @@ def evaluate() -> Evaluate:
         components: int = 1,
         numbers: Sequence[int] = range(0, 100, 10),
         each: int = 6,
+        novelty: bool = False,
     ) -> Evaluation:
         architecture = Architecture.model_validate({"head": head, "dim": dim, "components": components})
         data = build_ndigit(offline_digits("test"), 2, numbers, each, np.random.default_rng(0))
         embedder, generator = Embedder.new(architecture, seed=0), torch.Generator().manual_seed(0)
         for parameter in embedder.head.parameters():  # before training, all variances are the same
             parameter.data += 0.02 * torch.randn(parameter.shape, generator=generator)
+        if novelty:
+            features = embedder.backbone(data.clean()[:, None] / 255).detach()
+            embedder.novelty_model = Novelty.fitted(features, data.labels)
         return Evaluation(embedder, data)
 
     return make

@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from evaluation.conftest import Evaluate
 
+from hedged.distributions import Gaussian, Mixture
 from hedged.evaluation import CONDITIONS, Evaluation, decide, evaluation, match_scores
 from hedged.evaluation.headline import headline_rows
 from hedged.evaluation.report.page import render
+from hedged.evaluation.strangers import strangers_told
+from hedged.match import Evidence, MatchCurve
 from hedged.metrics import average_precision, balanced_pairs, random_pairs
 
 
@@ -28,7 +32,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         return counting
 
-    for name in ("embed_all", "match_scores", "best_matches", "self_mismatch", "ap_curve", "knn_curve"):
+    for name in ("embed_all_with_novelty", "match_scores", "best_matches", "self_mismatch", "ap_curve", "knn_curve"):
         monkeypatch.setattr(evaluation, name, count(name, getattr(evaluation, name)))
     return counted
 
@@ -41,7 +45,7 @@ def test_metrics_table_and_report_measure_each_thing_once(evaluate: Evaluate, ca
     assert measured.metrics() == first
     conditions, kinds_of_pairs, grid = len(CONDITIONS), 2, 3
     assert calls == {
-        "embed_all": conditions,
+        "embed_all_with_novelty": conditions,
         "self_mismatch": conditions,
         "match_scores": conditions * kinds_of_pairs,
         "best_matches": grid,
@@ -72,6 +76,38 @@ def test_verification_is_the_average_precision_of_balanced_pairs(evaluate: Evalu
     measured = evaluate()
     pairs = balanced_pairs(measured.labels, seed=measured.seed)
     assert measured.verification_ap("clean") == average_precision(measured.scores(pairs, "clean"), pairs.matches)
+
+
+def test_novelty_is_told_of_the_embeddings_and_measured(evaluate: Evaluate) -> None:
+    measured = evaluate(each=10, novelty=True)
+    known = measured.embedder.novelty(measured.data.clean())
+    assert measured.novelty is not None
+    np.testing.assert_allclose(measured.novelty["clean"], known)
+    told = measured.metrics()["novelty"]
+    assert told["corrupt"] == measured.novelty["corrupt"].mean()
+    higher = measured.novelty["corrupt"] > measured.novelty["clean"][:, None]
+    assert told["auroc"] == pytest.approx(higher.mean(), abs=1e-3)
+    rows = {row.name: row.measured for row in headline_rows(measured)}
+    assert rows["corrupt from clean, by novelty"] == told["auroc"]
+    silent = evaluate(each=10)
+    assert silent.novelty is None
+    assert "novelty" not in silent.metrics()
+
+
+def test_strangers_are_told_by_their_best_match() -> None:
+    rng = np.random.default_rng(0)
+    places, labels = 10 * np.arange(40), np.repeat(np.arange(40), 5)
+    mean = torch.from_numpy(places[labels] + 0.1 * rng.normal(size=200))[:, None]
+    z, model = Gaussian(mean, torch.full_like(mean, 0.01)), MatchCurve()
+    assert strangers_told(z, labels, model) == 1.0  # far from all that are enrolled
+    assert strangers_told(z, rng.permutation(labels), model) == pytest.approx(0.5, abs=0.2)
+    assert strangers_told(z[:15], labels[:15], model) is None
+    assert strangers_told(z, np.arange(200), model) is None
+
+
+def test_mixtures_that_evidence_does_not_fuse_have_no_gallery() -> None:
+    parts = torch.rand(20, 2, 3)
+    assert strangers_told(Mixture(parts, parts / 2 + 0.1), np.repeat(np.arange(5), 4), Evidence()) is None
 
 
 def test_two_evaluations_share_nothing(evaluate: Evaluate) -> None:

@@ -9,7 +9,7 @@ from PIL import Image
 
 from hedged.evaluation import CONDITIONS
 from hedged.evaluation.images import images_of
-from hedged.evaluation.report.certainty import SHOWN, _ends
+from hedged.evaluation.report.certainty import SHOWN, _first
 from hedged.evaluation.report.pairs import EXCEPTIONS, _choose
 from hedged.evaluation.report.panel import CSS_DPI, SHARPNESS, Panel
 from hedged.evaluation.space import Space
@@ -43,7 +43,7 @@ def test_the_ends_of_uncertainty_are_of_different_classes_and_looks(evaluate: Ev
     evaluation = evaluate(numbers=range(20), each=12)
     for condition in CONDITIONS:
         eta = evaluation.uncertainty[condition]
-        most, least = (_ends(evaluation, condition, certain) for certain in (True, False))
+        most, least = (_first(evaluation, condition, sign * eta) for sign in (1, -1))
         assert len(most) == len(least) == SHOWN
         assert eta[most[0]] == eta.min()
         assert eta[least[0]] == eta.max()

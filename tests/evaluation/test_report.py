@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from hedged.cli._scores import print_scores
 from hedged.errors import RunError
-from hedged.evaluation import Evaluation, HeadlineRow, headline_rows, write_report
+from hedged.evaluation import Evaluation, HeadlineRow, Results, headline_rows, write_report
+from hedged.evaluation.headline import TOLD
 
 from .conftest import Evaluate
 
@@ -106,6 +108,32 @@ def test_a_point_page_leaves_uncertainty_out_and_says_why(evaluate: Evaluate, tm
     assert "Kendall" not in page.text
 
 
+@pytest.mark.parametrize("head", ["gaussian", "point"])
+def test_a_model_that_tells_novelty_shows_it(head: str, evaluate: Evaluate, tmp_path: Path) -> None:
+    page = page_of(evaluate(head=head, novelty=True), tmp_path)
+    assert page.sections[-1] == "novelty"
+    assert "Corrupt, most novel" in page.text
+    assert "corrupt from clean, by novelty" in page.text
+    assert "strangers from the enrolled, by P(nobody)" in page.text
+    assert any(alt.startswith("Histograms of novelty, with a mean of 0.") for alt in page.alts)
+
+
+@pytest.mark.parametrize("novelty", [True, False])
+def test_printed_scores_have_all_three_numbers_or_say_how_to_know(
+    novelty: bool, evaluate: Evaluate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluation = evaluate(novelty=novelty)
+    print_scores(Results(evaluation, {}, headline_rows(evaluation)))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"strangers from the enrolled, by P(nobody) {evaluation.strangers_told:.3f}" in shown
+    assert f"Mean uncertainty η clean images {evaluation.uncertainty['clean'].mean():.3f}" in shown
+    if evaluation.novelty:
+        assert f"Mean novelty clean images {evaluation.novelty['clean'].mean():.3f}" in shown
+        assert "corrupt from clean, by novelty" in shown
+    else:
+        assert "Mean novelty: unknown, fit it with `hedged novelty RUN`" in shown
+
+
 def test_a_set_too_small_for_the_curves_says_so(evaluate: Evaluate, tmp_path: Path) -> None:
     page = page_of(evaluate(numbers=[3, 30], each=9), tmp_path)
     assert "too small for the KNN curve" in page.text
@@ -160,7 +188,7 @@ def test_rows_are_measured_by_the_evaluation(evaluate: Evaluate) -> None:
         evaluation.knn_accuracy("clean", "corrupt", "plurality"),
         evaluation.knn_curve("corrupt").kendall,
     } <= measured
-    assert [row.paper for row in rows.values()] == [
+    assert [row.paper for row in rows.values() if row.group != TOLD] == [
         0.989, 0.907, 0.879, 0.760, 0.879, 0.499, 0.816, 0.74, 0.81, 0.71, 0.47,
     ]  # fmt: skip
 

@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from hedged.evaluation import Results
 
 UNCERTAINTY = "Mean uncertainty η"
+NOVELTY = "Mean novelty"
 
 
 def print_scores(results: Results, part: str | None = None) -> None:
     """The headline table, and a loud word if the digits are not MNIST's."""
     from hedged.evaluation.headline import columns
+    from hedged.models.embedder import UNKNOWN_NOVELTY
 
     data = results.evaluation.data
     header = ("", *columns(results.rows, data.paper_task))
@@ -25,6 +27,10 @@ def print_scores(results: Results, part: str | None = None) -> None:
     rows.append((UNCERTAINTY, "", "", ""))
     etas = results.evaluation.uncertainty.items()
     rows += [(f"  {condition} {data.inputs}", f"{eta.mean():.3f}", "", "") for condition, eta in etas]
+    novelty = results.evaluation.novelty
+    rows.append((NOVELTY if novelty else f"{NOVELTY}: {UNKNOWN_NOVELTY}", "", "", ""))
+    if novelty:
+        rows += [(f"  {condition} {data.inputs}", f"{new.mean():.3f}", "", "") for condition, new in novelty.items()]
     kind = "validation" if part == "validation" else "test"
     named = f" ({part})" if part and part != kind else ""
     title = f"{len(data):,} {kind} {data.inputs} of {data.contents}{named}, of {data.source}"

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from hedged.data import Dataset
 from hedged.distributions import Distribution
@@ -19,6 +20,7 @@ from hedged.evaluation.conditions import CONDITIONS as CONDITIONS
 from hedged.evaluation.conditions import GRID as GRID
 from hedged.evaluation.conditions import Condition as Condition
 from hedged.evaluation.curves import Curves
+from hedged.evaluation.strangers import strangers_told
 from hedged.match import MatchModel, best_matches, match_logit, self_mismatch
 from hedged.metrics import (
     Pairs,
@@ -34,7 +36,7 @@ from hedged.metrics import (
     twin_order,
     uncertainty_auroc,
 )
-from hedged.models import Embedder, embed_all
+from hedged.models import Embedder, embed_all_with_novelty
 
 Array = NDArray[np.float64]
 """Real numbers, one for each input or pair."""
@@ -112,18 +114,34 @@ class Evaluation:
         return labels
 
     @cached_property
+    def _embedded(self) -> dict[Condition, tuple[Distribution, Tensor | None]]:
+        """Embeddings and, if it is known, novelty, in one pass of each condition."""
+        self.progress("embedding the test set and its corrupt twin")
+        clean = embed_all_with_novelty(self.embedder, self.data.clean, len(self.data))
+        corrupt = embed_all_with_novelty(self.embedder, partial(self.data.corrupt, self.seed), len(self.data))
+        return {"clean": clean, "corrupt": corrupt}
+
+    @cached_property
     def embeddings(self) -> dict[Condition, Distribution]:
         """The test set as the model sees it, clean and corrupt."""
-        self.progress("embedding the test set and its corrupt twin")
-        clean = embed_all(self.embedder, self.data.clean, len(self.data))
-        corrupt = embed_all(self.embedder, partial(self.data.corrupt, self.seed), len(self.data))
-        return {"clean": clean, "corrupt": corrupt}
+        return {c: z for c, (z, _) in self._embedded.items()}
 
     @cached_property
     def uncertainty(self) -> dict[Condition, Array]:
         """η(x) of every input."""
         with torch.no_grad():
             return {c: self_mismatch(z, self.embedder.match_model).double().numpy() for c, z in self.embeddings.items()}
+
+    @cached_property
+    def novelty(self) -> dict[Condition, Array] | None:
+        """How unlike the training inputs each input is; None if the model does not tell it."""
+        found = {c: novelty.numpy() for c, (_, novelty) in self._embedded.items() if novelty is not None}
+        return found or None
+
+    @cached_property
+    def strangers_told(self) -> float | None:
+        """AUROC of P(nobody), strangers against the enrolled, half of the classes each; None where they are too few."""
+        return strangers_told(self.embeddings["clean"], self.labels, self.embedder.match_model, self.seed)
 
     def scores(self, pairs: Pairs, condition: Condition) -> Array:
         """The log-odds of a match for each pair.
@@ -231,6 +249,11 @@ class Evaluation:
         yield "knn_correlation", {g: curves.knn_kendall(g) for g in CONDITIONS}
         yield "uncertainty_auroc", uncertainty_auroc(eta["clean"], eta["corrupt"])
         yield "twin_order", twin_order(eta["clean"], eta["corrupt"])
+        if new := self.novelty:
+            means = {c: float(new[c].mean()) for c in CONDITIONS}
+            yield "novelty", {**means, "auroc": uncertainty_auroc(new["clean"], new["corrupt"])}
+        if self.strangers_told is not None:
+            yield "nobody_auroc", self.strangers_told
         yield model.kind, {**model.settings(), "error_bound": model.error_bound()}
         data = self.data
         about = {"images": len(data), "classes": data.n_classes, "source": data.source, "corruption": data.damage}

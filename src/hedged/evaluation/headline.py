@@ -12,13 +12,14 @@ from hedged.evaluation.curves import Curves
 from hedged.evaluation.evaluation import CONDITIONS, GRID, Condition, Evaluation
 from hedged.evaluation.reference import Measure, Metric, find_cell
 from hedged.evaluation.verification import Decisions
-from hedged.metrics import Vote
+from hedged.metrics import Vote, is_constant, uncertainty_auroc
 
 DECISIONS = "Same or not, at one threshold"
 CALIBRATED = "Accept, reject or abstain, by the saved calibration"
 COLUMNS = ("measured", "paper", "difference")
 VERIFICATION = "Verification, average precision"
 AP_CORRELATION = "Does η tell when verification fails? (Kendall’s τ)"
+TOLD = "Told apart, area under the ROC curve"
 KNN_CORRELATION = "Does η tell when identification fails? (Kendall’s τ)"
 
 
@@ -111,6 +112,13 @@ def _rows(evaluation: Evaluation, curves: Curves) -> Iterator[HeadlineRow]:
     for c in CONDITIONS:
         reported = paper("knn_correlation", c, "clean", "majority")
         yield HeadlineRow(KNN_CORRELATION, _task(c, "clean"), curves.knn_kendall(c), reported, decimals=2)
+    eta, novelty = evaluation.uncertainty, evaluation.novelty
+    if not all(is_constant(values) for values in eta.values()):
+        yield HeadlineRow(TOLD, "corrupt from clean, by η", uncertainty_auroc(eta["clean"], eta["corrupt"]), None)
+    if novelty:
+        told = uncertainty_auroc(novelty["clean"], novelty["corrupt"])
+        yield HeadlineRow(TOLD, "corrupt from clean, by novelty", told, None)
+    yield HeadlineRow(TOLD, "strangers from the enrolled, by P(nobody)", evaluation.strangers_told, None)
 
 
 def _task(gallery: Condition, probe: Condition) -> str:

@@ -2,6 +2,7 @@
 
 from hedged.models.backbones import Backbone as Backbone
 from hedged.models.chunks import embed_all as embed_all
+from hedged.models.chunks import embed_all_with_novelty as embed_all_with_novelty
 from hedged.models.chunks import embed_chunks as embed_chunks
 from hedged.models.config import Architecture as Architecture
 from hedged.models.config import ModelConfig as ModelConfig

@@ -71,4 +71,19 @@ def embed_all(embedder: Embedder, read: Callable[[Tensor], Any], count: int) -> 
         read: the inputs at some places, int64 (b,): `Dataset.clean`, for example.
         count: how many inputs there are.
     """
-    return concatenate([part.z for part in embed_chunks(embedder, read, count)])
+    return embed_all_with_novelty(embedder, read, count)[0]
+
+
+def embed_all_with_novelty(
+    embedder: Embedder, read: Callable[[Tensor], Any], count: int
+) -> tuple[Distribution, Tensor | None]:
+    """What `embed_all` returns, and the novelty of each input, float64 (count,), if it is known; in one pass.
+
+    Args:
+        embedder: the model.
+        read: As for `embed_all`.
+        count: how many inputs there are.
+    """
+    parts = list(embed_chunks(embedder, read, count))
+    known = [part.novelty for part in parts if part.novelty is not None]
+    return concatenate([part.z for part in parts]), torch.cat(known) if known else None

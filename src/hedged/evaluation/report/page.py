@@ -16,7 +16,7 @@ from hedged._files import write_text
 from hedged.evaluation.curves import CONSTANT_ETA, Curves
 from hedged.evaluation.evaluation import Evaluation
 from hedged.evaluation.headline import HeadlineRow, headline_rows
-from hedged.evaluation.report.certainty import extremes_section, spread_section
+from hedged.evaluation.report.certainty import extremes_section, novelty_section, spread_section
 from hedged.evaluation.report.clouds import space_section
 from hedged.evaluation.report.curves import curves_section
 from hedged.evaluation.report.decisions import decisions_section
@@ -98,9 +98,11 @@ def _sections(evaluation: Evaluation, curves: Curves, decisions: Decisions | Non
         if pictured:
             yield pairs_section(evaluation)
         yield Section("no_uncertainty.html", {"why": CONSTANT_ETA})
-        return
-    if pictured:
-        yield extremes_section(evaluation)
-        yield pairs_section(evaluation)
-    yield curves_section(curves, evaluation.data.inputs)
-    yield spread_section(evaluation)
+    else:
+        if pictured:
+            yield extremes_section(evaluation)
+            yield pairs_section(evaluation)
+        yield curves_section(curves, evaluation.data.inputs)
+        yield spread_section(evaluation)
+    if evaluation.novelty:
+        yield novelty_section(evaluation, evaluation.novelty)
