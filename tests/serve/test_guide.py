@@ -107,6 +107,39 @@ def test_the_container_starts_what_there_is() -> None:
     check_words(command)
 
 
+def test_the_container_takes_what_it_needs_by_name() -> None:
+    lines = (EXAMPLES / "Containerfile").read_text(encoding="utf-8").splitlines()
+    copies = [line.split()[1:-1] for line in lines if re.match(r"\s*(COPY|ADD)\b", line, re.IGNORECASE)]
+    taken = sorted(name for copied in copies for name in copied)
+    assert taken == ["LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "src"]
+    (user,) = re.findall(r"--uid (\d+)", "\n".join(lines))
+    assert f"chown -R {user} data" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.heavy
+def test_the_container_is_built_and_knows_its_commands() -> None:
+    found = (name for name in ("podman", "docker") if shutil.which(name) and works(name, "info"))
+    engine = next(found, None)
+    if engine is None:
+        pytest.skip("needs podman or docker, with what it runs on")
+    name = f"hedged-test-{os.getpid()}"
+    build = [engine, "build", "-f", str(EXAMPLES / "Containerfile"), "-t", name, str(ROOT)]
+    done = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    try:
+        for words in (["serve", "--help"], ["key", "/tmp/keys.json", "front-end"]):
+            assert works(engine, "run", "--rm", name, *words)
+        said = subprocess.run([engine, "run", "--rm", name], capture_output=True, text=True, check=False)
+        assert "there is no" in said.stderr + said.stdout
+    finally:
+        works(engine, "rmi", name)
+
+
+def works(*words: str) -> bool:
+    """Whether a command ends well."""
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
 def test_the_unit_starts_what_there_is() -> None:
     unit = (EXAMPLES / "hedged.service").read_text(encoding="utf-8")
     (command,) = re.findall(r"^ExecStart=.*?/hedged (.*)$", unit, re.MULTILINE)
