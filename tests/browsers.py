@@ -42,7 +42,10 @@ def chromium(profile: Path) -> Iterator[Any]:
         profile: A folder for what it keeps.
     """
     need("chromium", "chromedriver")
-    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
+    try:
+        from selenium import webdriver
+    except ImportError:
+        missing("needs selenium")
     options = webdriver.ChromeOptions()
     options.binary_location = str(shutil.which("chromium"))
     for flag in (*FLAGS.split(), f"--user-data-dir={profile}"):
