@@ -11,6 +11,7 @@ import torch
 from cli.commands import Hedged, check_refused, snapshot
 from PIL import Image
 from search.test_trials import people
+from vectors import made_up, write_vectors
 
 from hedged import Evidence
 from hedged.cli._audit import warn_of_enrolments
@@ -74,6 +75,21 @@ def test_additions_that_look_wrong_are_named(store: Path, caplog: pytest.LogCapt
     (message,) = caplog.messages
     assert "more likely p0" in message
     assert "probability" in message
+
+
+def test_index_add_warns_of_what_it_added(hedged: Hedged, tmp_path: Path) -> None:
+    vectors, run, store = write_vectors(tmp_path), tmp_path / "run", tmp_path / "a.db"
+    assert hedged("retrofit", vectors, "--out", run, "--test-share", 0, "--validation-share", 0).code == 0
+    built = hedged("index", "build", run, store, vectors)
+    assert built.code == 0, built.err
+    x, labels = made_up(seed=2)
+    np.savez(tmp_path / "right.npz", features=x[:1], labels=labels[:1])
+    np.savez(tmp_path / "wrong.npz", features=x[1:2], labels=["id07"])
+    right, wrong = (hedged("index", "add", run, store, tmp_path / f"{name}.npz") for name in ("right", "wrong"))
+    assert (right.code, wrong.code) == (0, 0)
+    assert "check the label" not in right.err
+    assert "check the label" in wrong.err
+    assert "wrong.npz:0" in wrong.err.replace("\n", "")
 
 
 def test_wrong_options(hedged: Hedged, store: Path, tmp_path: Path) -> None:
