@@ -1,4 +1,4 @@
-"""How long commands take that are over in a moment: medians on the clock, and of processor time.
+"""How long commands and imports take that are over in a moment: medians on the clock, and of processor time.
 
 python tools/measure_startup.py               # warm, on an idle machine
 python tools/measure_startup.py --cold        # nothing compiled is kept, and no file is in memory (needs root)
@@ -25,6 +25,10 @@ COMMANDS = {
     "match": ("match", MODEL, "images/0.png", "images/1.png"),
     "search": ("search", MODEL, "a.db", "images/0.png", "-k", "3"),
 }
+IMPORTS = {
+    "import torch": "import torch",
+    "hedged.runtime": "import sys; sys.modules['torch'] = None; import hedged.runtime",  # as if torch were not there
+}
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 
 
@@ -33,19 +37,19 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=7, metavar="N", help="of which the median is taken")
     parser.add_argument("--cold", action="store_true", help="the first use after all was installed")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         (folder / "images").mkdir()
         for number in range(20):
             Image.linear_gradient("L").resize((56, 28)).rotate(18 * number).save(folder / "images" / f"{number}.png")
         hedged(folder, "index", "build", MODEL, "a.db", "images")
         for words in COMMANDS.values():
             hedged(folder, *words)  # once, so that all is compiled and in memory
-        torch = [sys.executable, "-c", "import torch"]
-        print(line("import torch", measured(given.times, folder, given.cold, torch)), flush=True)
+        for name, program in IMPORTS.items():
+            found = measured(given.times, folder, given.cold, [sys.executable, "-c", program])
+            print(line(name, found), flush=True)
         for verb, words in COMMANDS.items():
-            program = [str(PROGRAM), *words]
-            print(line(verb, measured(given.times, folder, given.cold, program)), flush=True)
+            print(line(verb, measured(given.times, folder, given.cold, [str(PROGRAM), *words])), flush=True)
 
 
 def measured(times: int, folder: Path, cold: bool, program: list[str]) -> list[tuple[float, float]]:
@@ -77,7 +81,7 @@ def hedged(folder: Path, *words: str) -> None:
 
 def line(name: str, found: list[tuple[float, float]]) -> str:
     clock, processor = (statistics.median(each) for each in zip(*found, strict=True))
-    return f"{name:<14}{clock:8.2f} s{processor:8.2f} s of the processor"
+    return f"{name:<16}{clock:8.2f} s{processor:8.2f} s of the processor"
 
 
 if __name__ == "__main__":
