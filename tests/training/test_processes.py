@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,13 +20,14 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file
 from tiny import TINY, tiny_config, tiny_data
 from torch import Tensor, distributed, nn
+from torch.nn.parallel import DistributedDataParallel
 from training.together import run_together
 
 from hedged import Evidence, Gaussian, HedgedLoss, MatchCurve, Mixture, Point
 from hedged.distributions import Distribution
 from hedged.errors import HedgedError, RunError, ShapeError, TrainingError
 from hedged.losses import Decoupled, Loss, MutualLikelihood, SampledPairs, SoftContrastiveLoss
-from hedged.training import Run, gather, parse_config, train
+from hedged.training import Run, gather, parse_config, processes, train
 from hedged.training.loop import Trainer
 from hedged.training.processes import Processes
 
@@ -95,6 +98,75 @@ def test_gradients_of_one_two_and_four_processes_are_the_same(name: str) -> None
             worst = max(worst, float(max(apart)))
     print(f"{name}: {worst:.1e}")
     assert worst <= 1e-6
+
+
+class Embeds(nn.Module):
+    """A network whose output is a distribution, as that of an `Embedder`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(5, 16), nn.Tanh(), nn.Linear(16, 4 * DIM)).double()
+
+    def forward(self, inputs: Tensor) -> Distribution:
+        return embedded("gaussian", self.layers(inputs))
+
+
+def as_on_the_page() -> dict[str, Floats]:
+    """Gradients of a loop of one's own, as docs/processes.md has it."""
+    torch.manual_seed(0)
+    network, inputs = Embeds(), torch.randn(ITEMS, 5, dtype=torch.float64)
+    labels, curve = torch.randint(5, (ITEMS,)), MatchCurve(2.0, 1.0).double()
+    loss, ddp = HedgedLoss(curve, beta=1e-2), cast(nn.Module, network)
+    if distributed.is_initialized():
+        ddp = DistributedDataParallel(network)
+        rank, count = distributed.get_rank(), distributed.get_world_size()
+        inputs, labels = (x.tensor_split(count)[rank] for x in (inputs, labels))
+    z = ddp(inputs)
+    loss(*gather(z, labels)).backward()
+    both = nn.ModuleDict({"network": network, "loss": loss})
+    return {name: p.grad.numpy() for name, p in both.named_parameters() if p.grad is not None}
+
+
+def test_a_loop_of_ones_own_has_the_gradients_of_one_process() -> None:
+    wanted = as_on_the_page()
+    assert any("loss" in name for name in wanted)
+    assert any("network" in name for name in wanted)
+    for found in run_together(2, as_on_the_page):
+        assert found.keys() == wanted.keys()
+        for name in wanted:
+            np.testing.assert_allclose(found[name], wanted[name], rtol=1e-10, atol=1e-14)
+
+
+TELLS: dict[str, Callable[[Processes], object]] = {
+    "how many": lambda processes: processes._sizes(3),
+    "stop": lambda processes: processes.any(True),
+    "done": lambda processes: processes._tell_others(True),
+    "waiting": lambda processes: processes._wait_for_first(),
+}
+
+
+@pytest.mark.parametrize("name", TELLS)
+def test_with_nccl_numbers_are_told_on_the_gpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is none here: a device that holds no numbers stands in for it."""
+    monkeypatch.setattr(distributed, "get_backend", lambda: "nccl")
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    assert processes._device() == torch.device("cuda:1")
+    monkeypatch.setattr(distributed, "get_backend", lambda: "cpu:gloo,cuda:nccl")
+    assert processes._device() == torch.device("cpu")
+    told: list[str] = []
+    for call in ("all_reduce", "broadcast"):
+        monkeypatch.setattr(distributed, call, lambda x, *rest: told.append(x.device.type))
+    monkeypatch.setattr(processes, "_device", lambda: torch.device("meta"))
+    with suppress(RuntimeError):  # its numbers cannot be read
+        TELLS[name](Processes(0, 2))
+    assert told == ["meta"]
+
+
+def test_gloo_and_nccl_share_the_work_where_there_are_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert processes._backend() == "gloo" or torch.cuda.is_available()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(distributed, "is_nccl_available", lambda: True)
+    assert processes._backend() == "cpu:gloo,cuda:nccl"
 
 
 def train_together(folder: Path, sections: dict[str, Any], resume: bool = False) -> dict[str, Floats]:

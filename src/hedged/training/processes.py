@@ -56,7 +56,7 @@ class Processes:
             with _lost_told():
                 store, rank, count = next(iter(rendezvous("env://", timeout=PATIENCE)))
                 attempt = PrefixStore(f"hedged/{os.environ.get(RESTARTS, '0')}", store)  # not of one before
-                distributed.init_process_group("gloo", store=attempt, rank=rank, world_size=count, timeout=PATIENCE)
+                distributed.init_process_group(_backend(), store=attempt, rank=rank, world_size=count, timeout=PATIENCE)
         processes = cls(distributed.get_rank(), distributed.get_world_size())
         logger = logging.getLogger("hedged")
         before = logger.level
@@ -95,10 +95,10 @@ class Processes:
     def _tell_others(self, done: bool) -> None:
         if self.count > 1:
             with _lost_told():
-                distributed.broadcast(torch.tensor(int(done)), 0)
+                distributed.broadcast(torch.tensor(int(done), device=_device()), 0)
 
     def _wait_for_first(self) -> None:
-        done = torch.tensor(0)
+        done = torch.tensor(0, device=_device())
         with _lost_told():
             distributed.broadcast(done, 0)
         if not done:
@@ -136,11 +136,11 @@ class Processes:
         return z._map(lambda tensor: _gathered(tensor, sizes))
 
     def _sizes(self, own: int) -> list[int]:
-        sizes = torch.zeros(self.count, dtype=torch.int64)
+        sizes = torch.zeros(self.count, dtype=torch.int64, device=_device())
         sizes[self.rank] = own
         with _lost_told():
             distributed.all_reduce(sizes)
-        return [int(size) for size in sizes]
+        return [int(size) for size in sizes.tolist()]
 
     def begin_alike(self, module: nn.Module) -> None:
         """Give all processes the parameters and buffers of the first.
@@ -191,7 +191,7 @@ class Processes:
         """
         if self.count == 1:
             return asked
-        flag = torch.tensor(int(asked))
+        flag = torch.tensor(int(asked), device=_device())
         with _lost_told():
             distributed.all_reduce(flag)
         return bool(flag)
@@ -245,6 +245,17 @@ class _Gather(torch.autograd.Function):
 def _gathered(x: Tensor, sizes: list[int]) -> Tensor:
     whole: Tensor = _Gather.apply(x, sizes)  # type: ignore[no-untyped-call]
     return whole
+
+
+def _backend() -> str:
+    """By which processes talk: gloo about what is on CPUs, and nccl about what is on GPUs, if there are any."""
+    return "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and distributed.is_nccl_available() else "gloo"
+
+
+def _device() -> torch.device:
+    """Where the numbers are that processes tell each other: nccl alone, which others may have set up, needs a GPU."""
+    is_on_gpu = distributed.get_backend() == "nccl"
+    return torch.device("cuda", torch.cuda.current_device()) if is_on_gpu else torch.device("cpu")
 
 
 def _is_launched() -> bool:
