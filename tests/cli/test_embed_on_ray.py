@@ -139,17 +139,20 @@ def test_another_model_is_refused(
 
 
 @pytest.mark.parametrize("options", [(), ("--folder-labels",)])
+@pytest.mark.parametrize("scheme", ["", "lance://"])
 def test_a_store_of_shards_is_that_of_their_inputs(
-    hedged: Hedged, shards: Path, photos: Path, tmp_path: Path, options: tuple[str, ...]
+    hedged: Hedged, shards: Path, photos: Path, tmp_path: Path, scheme: str, options: tuple[str, ...]
 ) -> None:
-    for name, given in (("a.db", photos), ("b.db", shards)):
-        assert f"stored {IMAGES} embeddings" in hedged("index", "build", MODEL, tmp_path / name, given, *options).out
-    with open_store(tmp_path / "a.db") as a, open_store(tmp_path / "b.db") as b:
-        [left], [right] = a.batches(), b.batches()
-        assert left.described == right.described
-        np.testing.assert_allclose(left.packed, right.packed, rtol=1e-4, atol=1e-6)
+    of_photos, of_shards = str(tmp_path / "a.db"), f"{scheme}{tmp_path}/b.db"
+    for name, given in ((of_photos, photos), (of_shards, shards)):
+        assert f"stored {IMAGES} embeddings" in hedged("index", "build", MODEL, name, given, *options).out
+    with open_store(of_photos) as a, open_store(of_shards) as b:
+        (left,) = a.batches()
+        parts = list(b.batches())  # one for each shard, or all at once
+        assert [row for part in parts for row in part.described] == left.described
+        np.testing.assert_allclose(np.concatenate([p.packed for p in parts]), left.packed, rtol=1e-4, atol=1e-6)
         assert a.header == b.header
-    added = hedged("index", "add", MODEL, tmp_path / "b.db", shards, "--skip-existing", "--json")
+    added = hedged("index", "add", MODEL, of_shards, shards, "--skip-existing", "--json")
     assert json.loads(added.out)["existing"] == IMAGES
 
 
