@@ -18,7 +18,7 @@ COUNTS = {
     "soft-contrastive": 32,
     "centroids": 2,
     "number-line": 16,
-    "kl-ellipsoids": 20,
+    "kl-ellipsoids": 30,
 }  # of the numbers beside a figure
 
 

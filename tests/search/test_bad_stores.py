@@ -15,7 +15,7 @@ import pytest
 from search.gallery import MODEL, embeddings, header_of, rows
 
 from hedged.errors import HedgedError, MissingDependencyError, RunError, StoreError
-from hedged.search import FaissIndex, Rows, SqliteStore, open_store
+from hedged.search import FaissIndex, Plan, Rows, SqliteStore, open_store
 
 
 @pytest.fixture
@@ -171,8 +171,10 @@ def test_a_write_that_fails_half_way_leaves_nothing(path: Path, monkeypatch: pyt
 
 def test_without_faiss_it_is_said_how_to_get_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "faiss", None)
-    with SqliteStore(path) as store, pytest.raises(MissingDependencyError, match=r"pip install 'hedged\[search\]'"):
-        FaissIndex(store)
+    with SqliteStore(path) as store:
+        FaissIndex(store)  # looks at all rows, and needs none
+        with pytest.raises(MissingDependencyError, match=r"pip install 'hedged\[search\]'"):
+            FaissIndex(store, Plan("hnsw"))
 
 
 @pytest.mark.parametrize("change", ["DELETE FROM tag WHERE value = '7'", "UPDATE item SET embedding = x'00'"])
