@@ -195,3 +195,15 @@ class USearch:
             (n, -distance(a.ctypes.data, b.ctypes.data)) for n, (a, b) in enumerate(zip(first, second, strict=True))
         ]
         return sorted(each, key=lambda row: (-row[1], row[0]))
+
+    def scanned(self, header: Header, probe: Distribution, items: Distribution) -> list[tuple[int, float]]:
+        """All items by an exact search of an index, whose graph is of no account; those of one distance by key."""
+        from usearch.index import Index
+
+        metric = usearch_metric(header)
+        index = Index(ndim=header.width, dtype="f32", metric=metric, connectivity=2, expansion_add=1)
+        index.add(np.arange(len(items)), items.pack().numpy())
+        found = index.search(probe.pack().numpy()[0], len(items), exact=True)
+        assert len(found) == len(items)
+        order = np.lexsort((found.keys, found.distances))
+        return [(int(found.keys[i]), -float(found.distances[i])) for i in order]

