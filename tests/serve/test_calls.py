@@ -184,7 +184,9 @@ def test_an_item_is_enrolled_found_and_removed(client: Client, service: Running)
     said = client.enrol([image], ["Rex"], ["rex, ümlaut/../1"], [{"year": 2026}])
     assert said["ids"] == ["rex, ümlaut/../1"]
     hit = client.search([image], k=1)[0]["hits"][0]
-    assert (hit["id"], hit["label"], hit["metadata"]) == ("rex, ümlaut/../1", "Rex", {"year": 2026})
+    (told,) = client.embed([image])
+    kept = {"year": 2026, "novelty": pytest.approx(told["novelty"], abs=1e-4)}
+    assert (hit["id"], hit["label"], hit["metadata"]) == ("rex, ümlaut/../1", "Rex", kept)
     with pytest.raises(ServiceError, match="choose another id") as refused:
         client.enrol([image, image], ["Rex", "Rex"], ["new", "rex, ümlaut/../1"])
     assert refused.value.status == 409
