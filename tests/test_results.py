@@ -348,3 +348,15 @@ def test_a_row_takes_what_the_page_of_growth_reckons_with(tmp_path: Path) -> Non
     assert Codes(mean, variance).nbytes / len(z) == pytest.approx(tool["CODED"], rel=0.02)
     assert file_of(store.path).stat().st_size / len(z) == pytest.approx(tool["IN_INDEX_FILE"], rel=0.02)
     assert store.path.stat().st_size / len(z) == pytest.approx(tool["IN_SQLITE"], rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("variances", "name"), [("one a coordinate", "one per coordinate"), ("one an item", "one per item")]
+)
+def test_the_page_of_search_shows_what_first_stages_find(variances: str, name: str) -> None:
+    page = (ROOT / "docs" / "search.md").read_text(encoding="utf-8")
+    cells = [cell for cell in committed("search/first-stage.json") if cell["variances"] == variances]
+    for weight in (None, 0.0, 0.3, 1.0):
+        shares = [f"{cell['recall']:.3f}" for cell in cells if cell.get("weight") == weight]
+        first = f"| {name} | " if weight is None else f"| {name} | {weight:g} | "
+        assert f"{first}{' | '.join(shares)} |" in page

@@ -29,7 +29,7 @@ IN_INDEX_FILE = PACKED + 8 + 1
 BILLION, SHARD = 10**9, 10_000_000
 ROOM = 2.0  # of memory for what is made while a store is opened, times what its rows take
 DOLLARS_MEMORY, DOLLARS_DISK, DOLLARS_OBJECTS = 4.0, 0.10, 0.023  # a GB a month
-IN_SQLITE, IN_LANCE = 230, 600  # bytes of a row on disk, measured at 20,000 and at 200,000 rows
+IN_SQLITE, IN_LANCE = 230, 500  # bytes of a row on disk, measured at 20,000 and at 200,000 rows
 
 
 def number(cell: Cell, path: str, form: str = "{:,.0f}") -> str:

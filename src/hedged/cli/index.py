@@ -67,7 +67,10 @@ def build(
     metadata: Metadata = None,
     skip_broken: SkipBroken = False,
     first_stage: Annotated[
-        Stage, typer.Option("--first-stage", help="exact compares all means; hnsw and ivf are faster, but approximate.")
+        Stage,
+        typer.Option(
+            "--first-stage", help="exact looks at all rows; hnsw and ivf at some, by their means: approximate."
+        ),
     ] = Stage.EXACT,
     json: Json = False,
 ) -> None:

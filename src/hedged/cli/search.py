@@ -44,8 +44,9 @@ def search(
     """Find the best matches of images or vectors in a store.
 
     Rows are ranked by match probability, not by distance, so the uncertainty of both sides counts. The first stage
-    finds candidates by the distance of means; the second ranks them by match probability. If the model was calibrated
-    (`hedged calibrate`), also shows the calibrated probability and the decision: accept, reject or abstain.
+    finds candidates by means and variances, or by means alone; the second ranks them by match probability. If the
+    model was calibrated (`hedged calibrate`), also shows the calibrated probability and the decision: accept, reject or
+    abstain.
     """
     embedder = load_embedder(run)
     from hedged.decisions import load_decider  # after it: loading a model decides how torch is imported
