@@ -143,6 +143,36 @@ def test_a_fight_is_tuned_on_training_rows_and_resumed(tmp_path: Path) -> None:
     assert Counted.fits == 3  # two settings, one seed
     fight([sets], tmp_path, seeds=2, ways=(way,))
     assert Counted.fits == 4  # the second seed alone, with the setting of the first
+    first, second = json.loads((tmp_path / "told.json").read_text())
+    assert "tuning_seconds" in first
+    assert "tuning_seconds" not in second
+    assert all(result["measuring_seconds"] >= 0 for result in (first, second))
+
+
+def test_results_of_settings_that_are_no_longer_tried_are_measured_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows, y = np.arange(240, dtype=np.float32)[:, None], np.repeat(np.arange(40), 6)
+    sets = TrialSet("told", Vectors(rows[:120], rows[:120], y[:120]), Vectors(rows[120:], rows[120:], y[120:]), None)
+    old = {"set": "told", "way": "counted", "seed": 0, "setting": {}, "aurc": 0.5}
+    other = old | {"way": "somebody else's"}
+    (tmp_path / "told.json").write_text(json.dumps([old, other]))
+    fight([sets], tmp_path, seeds=1, ways=(Counted(),))
+    kept, again = json.loads((tmp_path / "told.json").read_text())
+    assert kept == other
+    assert (again["way"], again["setting"]) == ("counted", {"good": True})
+    assert "1 results are measured again, of settings that are no longer tried: counted" in caplog.text
+
+
+def test_sets_in_processes_of_their_own_are_measured_alike(tmp_path: Path) -> None:
+    rows, y = np.arange(240, dtype=np.float32)[:, None], np.repeat(np.arange(40), 6)
+    train, test = Vectors(rows[:120], rows[:120], y[:120]), Vectors(rows[120:], rows[120:], y[120:])
+    sets = [TrialSet(name, train, test, None) for name in ("first", "second")]
+    alone, apart = (fight(sets, tmp_path / str(n), seeds=1, ways=(Counted(),), processes=n) for n in (1, 2))
+    for one, two in zip(alone, apart, strict=True):
+        assert one.name == two.name
+        (a,), (b,) = (json.loads(path.read_text()) for path in (one, two))
+        assert {key: a[key] for key in a if "seconds" not in key} == {key: b[key] for key in b if "seconds" not in key}
 
 
 def test_tuning_holds_out_whole_identities_unless_classes_are_the_same() -> None:

@@ -46,6 +46,9 @@ def bench(
         list[Path] | None,
         typer.Option("--vectors", metavar="FILE", help="For uncertainty: a set made by tools/make_vectors.py; repeat."),
     ] = None,
+    processes: Annotated[
+        int, typer.Option("--processes", min=1, metavar="N", help="For uncertainty: sets that are measured at a time.")
+    ] = 1,
 ) -> None:
     """Measure speed and memory against plain implementations.
 
@@ -63,7 +66,7 @@ def bench(
     if vectors and group != UNCERTAINTY:
         raise ConfigError(f"--vectors is for `hedged bench {UNCERTAINTY}` only: leave it out")
     if group == UNCERTAINTY:
-        _fight(vectors or [], out)
+        _fight(vectors or [], out, processes)
         return
     groups = {group: _decided(run, out)} if group == DECISIONS else _timed(group, quick, as_json)
     measured = [line for each in groups.values() for line in each]
@@ -103,7 +106,7 @@ def _decided(run: Path | None, out: Path | None) -> list[Line]:
     return [line for name, content in sets.items() for line in lines(name, content)]
 
 
-def _fight(vectors: list[Path], out: Path | None) -> None:
+def _fight(vectors: list[Path], out: Path | None, processes: int) -> None:
     from hedged.bench.uncertainty.fight import fight
     from hedged.bench.uncertainty.page import write_page
     from hedged.bench.uncertainty.sets import offline_digits, read_set
@@ -113,5 +116,5 @@ def _fight(vectors: list[Path], out: Path | None) -> None:
     if out is None:
         raise ConfigError(f"`hedged bench {UNCERTAINTY}` writes as it goes, and resumes: give --out DIR")
     sets = [read_set(path) for path in vectors]
-    for path in [*fight([*sets, offline_digits()], out), *write_page(out)]:
+    for path in [*fight([*sets, offline_digits()], out, processes=processes), *write_page(out)]:
         LOGGER.info("%s", path)

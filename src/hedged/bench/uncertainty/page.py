@@ -30,8 +30,12 @@ INTRODUCTION = f"""# The fair fight
 Written by `hedged bench uncertainty` from the files beside it. Every way sees the same training vectors, clean and
 poorer; half of the test inputs are the poorer ones. Each is tuned on a part of the training set (by AURC, whole
 identities held out where the test has others), then trained with each seed and measured once. Where the test shows
-the classes of training, as of clothes and small digits, `evidence` is tuned over what it doubts by, too: η, or the
-entropy of which class it is, by templates of all training vectors.
+the classes of training, as of small digits, `evidence` is tuned over what it doubts by, too: η, or the entropy of
+which class it is, by templates of all training vectors. The files name it as `doubt`; where they do not, it is η.
+
+Two things are not the same for all. `evidence` answers the column of novelty by a second score, its novelty, while the
+others have one number for both, what they doubt by. And for DIR, `evidence` fuses the vectors of a template into one
+embedding, as it does wherever it identifies, while the others average their scores with each.
 
 - *R-AUROC*: does uncertainty tell inputs whose best match is wrong? *AURC*: the error of best matches, averaged over
   all shares kept. *FNMR, discarding*: matches missed at a false match rate of {FALSE_MATCHES:g}, averaged over
