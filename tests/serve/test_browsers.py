@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import browsers
 import pytest
@@ -13,7 +14,7 @@ import pytest
 @pytest.mark.parametrize(("required", "outcome"), [("0", pytest.skip.Exception), ("1", pytest.fail.Exception)])
 @pytest.mark.parametrize("what", ["chromium", "selenium"])
 def test_what_is_missing_is_told(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, required: str, outcome: type[Exception], what: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, required: str, outcome: Any, what: str
 ) -> None:
     monkeypatch.setenv("HEDGED_REQUIRE_BROWSER", required)
     monkeypatch.setattr(shutil, "which", lambda name: None if name == what else name)
