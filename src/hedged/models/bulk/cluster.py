@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,11 @@ def joined(address: str) -> Iterator[Any]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         if address == LOCAL:
-            own = {"address": LOCAL, "num_cpus": cores(), "include_dashboard": False}  # whatever RAY_ADDRESS says
-            ray.init(**own, log_to_driver=False, logging_level=logging.ERROR)
+            start = partial(ray.init, num_cpus=cores(), include_dashboard=False)
         else:
             _check_health(address)
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+            start = partial(ray.init)
+        start(address=address, log_to_driver=False, logging_level=logging.ERROR)  # whatever RAY_ADDRESS says
     except (RuntimeError, OSError, ValueError) as error:
         if isinstance(error, HedgedError):
             raise
