@@ -15,7 +15,8 @@ import pytest
 from search.gallery import MODEL, embeddings, header_of, rows
 
 from hedged.errors import HedgedError, MissingDependencyError, RunError, StoreError
-from hedged.search import FaissIndex, Plan, Rows, SqliteStore, open_store
+from hedged.search import FaissIndex, Plan, Rows, SqliteStore, create_store, open_store, repair_store
+from hedged.search.engines._sqlite_file import log_of
 
 
 @pytest.fixture
@@ -66,6 +67,52 @@ def test_files_that_are_no_store(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match=words):
             open_store(str(tmp_path / name))
     assert not (tmp_path / "no.db").exists()
+
+
+@pytest.mark.parametrize("name", ["", ".", "/", "lance://."])
+def test_a_store_without_a_name(name: str, tmp_path: Path, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    if "lance" in name:
+        pytest.importorskip("lancedb")
+    for make in (lambda: create_store(name, header_of("point")), lambda: repair_store(path, name)):
+        with pytest.raises(StoreError, match="is a folder"):
+            make()
+    with pytest.raises(StoreError, match=r"is a folder, where a store needs a file|there is no store|cannot be"):
+        open_store(name)
+
+
+def test_what_is_no_file_is_refused_by_what_it_is(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name, kind in (("pipe", "a pipe"), ("/dev/zero", "a device"), (".", "a folder")):
+        for use in (open_store, lambda store: repair_store(store, tmp_path / "new.db")):
+            with pytest.raises(StoreError, match=f"is {kind}, where a store needs a file"):
+                use(tmp_path / name)
+
+
+@pytest.mark.parametrize("ending", ["wal", "shm", "journal"])
+@pytest.mark.parametrize("kind", ["a pipe", "a folder", "a link"])
+def test_what_is_no_file_beside_a_store_is_not_waited_for(path: Path, ending: str, kind: str) -> None:
+    beside = path.with_name(f"a.db-{ending}")
+    if kind == "a pipe":
+        os.mkfifo(beside)
+    elif kind == "a folder":
+        beside.mkdir()
+    else:
+        beside.symlink_to("somewhere")
+    for use in (open_store, lambda store: repair_store(store, store.with_name("new.db"))):
+        with pytest.raises(StoreError, match=f"{beside} is {kind}, where a store needs a file: remove it"):
+            use(path)
+
+
+def test_a_link_to_a_store_has_the_log_of_the_store(path: Path, tmp_path: Path) -> None:
+    link = tmp_path / "folder" / "link.db"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    with SqliteStore(link) as store:
+        store.remove(["row 3"])
+        assert log_of(link).resolve() == path.with_name("a.db-wal").resolve()
+        assert log_of(link).exists()
+    assert [one.name for one in link.parent.iterdir()] == ["link.db"]
 
 
 def test_a_version_of_the_future_is_refused(path: Path) -> None:

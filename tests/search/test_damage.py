@@ -21,6 +21,8 @@ from safetensors.numpy import save
 from safetensors.torch import save_file
 from search.gallery import KINDS, Make, embeddings, header_of, rows
 from search.test_old_stores import DUMP
+from search.test_races import ids_in, ids_of, killed_while_adding
+from search.writing import OF_A_BATCH
 
 from hedged.errors import StoreError
 from hedged.search import (
@@ -36,9 +38,10 @@ from hedged.search import (
     open_store,
     repair_store,
 )
-from hedged.search.engines import _index_file
+from hedged.search.engines import _index_file, _sqlite_log
 from hedged.search.engines._index_file import IndexFile, file_of, read_index_file, write_index_file
 from hedged.search.engines._sql import SqlStore
+from hedged.search.engines._sqlite_log import fault_of_log
 from hedged.search.index import Kind
 
 ROWS = 60
@@ -111,6 +114,71 @@ def test_a_flipped_bit_is_seen_or_changes_nothing(path: Path, tmp_path: Path, fl
             continue
         assert (found, said) == (before, header), f"bit {bit} was not seen"
     assert seen > flips / 5
+
+
+@pytest.mark.parametrize("flips", [50, pytest.param(4_000, marks=pytest.mark.heavy)])
+def test_a_flipped_bit_of_a_log_loses_nothing_unseen(tmp_path: Path, flips: int) -> None:
+    """The log of a killed writer: all rows that were acknowledged are there, or an error, and the log is kept."""
+    left, path, acknowledged = tmp_path / "left.db", tmp_path / "a.db", ids_in(list(range(7)))
+    log = path.with_name("a.db-wal")
+    SqliteStore.create(left, header_of("gaussian")).close()
+    killed_while_adding(left, last=6)
+    whole = left.with_name("left.db-wal").read_bytes()
+    places = np.random.default_rng(2).integers(0, 8 * len(whole), flips).tolist()
+    refused = 0
+    for bit in [*range(0, 256, 256 // min(flips, 256)), *range(256, 448, 4), *places]:
+        for one in tmp_path.glob("a.db*"):
+            one.unlink()
+        shutil.copy(left, path)
+        log.write_bytes(whole)
+        flip(log, bit)
+        damaged_log = log.read_bytes()
+        try:
+            found, words = ids_of(path), ""
+        except StoreError as error:
+            found, words = set(), str(error)
+        if words:
+            refused += 1
+            assert "hedged index repair" in words
+            assert log.read_bytes() == damaged_log
+        else:
+            assert found == acknowledged, f"bit {bit} was not seen"
+    assert refused > flips
+
+
+def test_repair_of_a_store_with_a_damaged_log(tmp_path: Path) -> None:
+    path, log = tmp_path / "a.db", tmp_path / "a.db-wal"
+    SqliteStore.create(path, header_of("gaussian")).close()
+    killed_while_adding(path, last=6)
+    flip(log, 4 * log.stat().st_size)  # in its middle
+    before = log.read_bytes()
+    with pytest.raises(StoreError, match=r"its log .*a\.db-wal is damaged, so that frames .* cannot be read"):
+        open_store(path)
+    done = repair_store(path, tmp_path / "new.db")
+    assert 0 < done.kept < 7 * OF_A_BATCH
+    assert "a.db-wal is damaged" in done.lost[0]
+    assert ids_of(tmp_path / "new.db") < ids_in(list(range(7)))
+    assert log.read_bytes() == before
+
+
+def test_a_log_that_is_whole_is_read_as_sqlite_reads_it(tmp_path: Path) -> None:
+    """Logs of pages of all sizes, begun anew over longer ones, and cut off in the middle of a write."""
+    for page in (512, 1024, 4096, 65536):
+        path, log = tmp_path / f"{page}.db", tmp_path / f"{page}.db-wal"
+        with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+            writer.execute(f"PRAGMA page_size = {page}")
+            writer.execute("PRAGMA journal_mode = WAL")
+            writer.execute("CREATE TABLE a (b)")
+            for length in (20 * page, 3 * page, 9 * page):
+                writer.execute("INSERT INTO a VALUES (zeroblob(?))", (length,))
+                (_, frames, _) = writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                read = _sqlite_log._read(log)
+                assert (read.whole, read.last) == (frames, frames)
+                assert fault_of_log(log) == ""
+            whole = log.read_bytes()
+        for size in range(0, len(whole), len(whole) // 40):
+            log.write_bytes(whole[:size])
+            assert fault_of_log(log) == ""
 
 
 @pytest.mark.parametrize("repairs", [10, pytest.param(1000, marks=pytest.mark.heavy)])

@@ -6,26 +6,30 @@ import json
 import logging
 import os
 import sqlite3
+import stat
 import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from hedged._files import write_atomically
 from hedged._locks import owning
+from hedged._reading import KINDS
 from hedged.errors import StoreError
 from hedged.search.engines._checks import header_checksum
 from hedged.search.engines._sql import FIRST_WITH_CHECKSUMS, VERSION, check_version
+from hedged.search.engines._sqlite_log import fault_of_log
 from hedged.search.rows import Header
 
 logger = logging.getLogger("hedged")
 
 APPLICATION = 0x68656467  # "hedg", in the header of the file
 ADVICE = "restore a backup, or keep what is whole with `hedged index repair`"
+BESIDE = ("wal", "shm", "journal")  # the endings of what SQLite keeps beside a file
 TRACES = "traces"  # a table that is there while something may be left of removed rows
 SCRUB_SECONDS = 2.0  # to wait for others when a store is closed after rows were removed
 TIMEOUT_SECONDS = 30.0  # to wait for another writer
@@ -43,6 +47,7 @@ CREATE INDEX tag_item ON tag (item);
 CREATE TABLE removed (key INTEGER PRIMARY KEY, changed INTEGER NOT NULL);
 """
 
+NO_FILES = KINDS | {stat.S_IFDIR: "a folder", stat.S_IFLNK: "a link"}
 FileIdentity = tuple[int, int]  # device and number of a file
 # What a damaged file raises: Python cannot decode messages of SQLite's that quote damaged bytes.
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
@@ -95,6 +100,8 @@ def owning_file(path: Path) -> AbstractContextManager[None]:
     Args:
         path: The file of the store.
     """
+    if not path.name:
+        raise StoreError(f"a store is a file, and {str(path)!r} is a folder: give the name of a file")
     lock = path.with_name(f".{path.name}.lock")
     return owning(
         lock,
@@ -135,8 +142,8 @@ def _set_aside_left_files(path: Path) -> None:
 
 
 def _remove_log(path: Path) -> None:
-    for ending in ("wal", "shm", "journal"):
-        path.with_name(f"{path.name}-{ending}").unlink(missing_ok=True)
+    for ending in BESIDE:
+        _beside(path, ending).unlink(missing_ok=True)
 
 
 class _Connection(sqlite3.Connection):
@@ -172,11 +179,13 @@ def open_file(path: Path) -> tuple[sqlite3.Connection, FileIdentity]:
     """
     while True:
         identity = identity_of(path)
-        if identity is None or not path.is_file():
+        if identity is None:
             raise StoreError(f"there is no store {path}: make one with `hedged index build RUN {path} INPUTS`")
+        _refuse_what_is_no_file(path)
         with translating_errors(path), _counting:
             if not _connections[identity]:
                 _refuse_truncated(path)
+                _refuse_damaged_log(path)
             connection = _connect(path)
             connection.count(identity)
             try:
@@ -225,7 +234,13 @@ def log_of(path: Path) -> Path:
     Args:
         path: The file of the store.
     """
-    return path.with_name(f"{path.name}-wal")
+    return _beside(path, "wal")
+
+
+def _beside(path: Path, ending: str) -> Path:
+    """A file of SQLite's beside a store: of a link, beside what it leads to."""
+    file = path.resolve() if path.is_symlink() else path
+    return file.with_name(f"{file.name}-{ending}")
 
 
 def read_columns(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -262,8 +277,9 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     Args:
         path: The file.
     """
-    if not path.is_file():
+    if identity_of(path) is None:
         raise StoreError(f"there is no store {path}: give a file that `hedged index build` has made")
+    _refuse_what_is_no_file(path)
     address = f"file:{quote(os.fsencode(path))}?mode=ro"
     for mode in ("", "&immutable=1"):
         connection = sqlite3.connect(f"{address}{mode}", uri=True, isolation_level=None)
@@ -306,6 +322,27 @@ def _refuse_truncated(path: Path) -> None:
     stated_size = (65536 if page == 1 else page) * int.from_bytes(first[28:32], "big")
     if path.stat().st_size < stated_size and not _log_size(path):
         raise StoreError(f"{path} is truncated, {path.stat().st_size:,} bytes of {stated_size:,}: {ADVICE}")
+
+
+def _refuse_damaged_log(path: Path) -> None:
+    """Refuse a log of which SQLite would take in a part, and then delete it: the rest was acknowledged, too."""
+    if fault := fault_of_log(log_of(path)):
+        raise StoreError(f"{path} is damaged ({fault}); nothing was changed: {ADVICE}")
+
+
+def _refuse_what_is_no_file(path: Path) -> None:
+    """Say what a store is that is no file; what is no file beside it, SQLite would wait for, or write to."""
+    if kind := _no_file(path.stat().st_mode):
+        raise StoreError(f"{path} is {kind}, where a store needs a file: give one that `hedged index build` has made")
+    for file in (_beside(path, ending) for ending in BESIDE):
+        with suppress(FileNotFoundError):
+            if kind := _no_file(file.lstat().st_mode):
+                raise StoreError(f"{file} is {kind}, where a store needs a file: remove it")
+
+
+def _no_file(mode: int) -> str:
+    """What it is that is no file; empty if it is one."""
+    return "" if stat.S_ISREG(mode) else NO_FILES.get(stat.S_IFMT(mode), "no file")
 
 
 def _log_size(path: Path) -> int:

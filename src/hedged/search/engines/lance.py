@@ -128,6 +128,8 @@ class LanceStore(Store, scheme="lance"):
 
         if is_local(place):
             path = Path(place)
+            if not path.name:
+                raise StoreError(f"{SCHEME}{place} is a folder without a name: give the name of one in it")
             path.parent.mkdir(parents=True, exist_ok=True)
             with owning(path.with_name(f".{path.name}.building"), refusal):
                 cls.refuse_existing(location)

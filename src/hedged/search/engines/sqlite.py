@@ -31,6 +31,7 @@ from hedged.search.engines._sqlite_file import (
     scrub,
     translating_errors,
 )
+from hedged.search.engines._sqlite_log import fault_of_log
 from hedged.search.rows import Described, Header, Keys, Packed, Rows, as_column, as_json
 from hedged.search.store import ROWS_PER_BATCH, Salvage
 
@@ -125,6 +126,7 @@ class SqliteStore(SqlStore, scheme=""):
                     return
                 store._uuid, store._header = "", header
             with store.salvage() as found:
+                found.lost.extend(filter(None, [fault_of_log(log_of(path))]))
                 yield found
 
     @classmethod
