@@ -156,6 +156,15 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
         owning(tmp_path / "nowhere" / "lock", refusal).__enter__()
 
 
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    """In a folder that others may write to, it could lead to any file of ours."""
+    (tmp_path / "precious").write_text("kept")
+    (tmp_path / "lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(RunError, match=r"cannot write in the folder .*Choose another"):
+        owning(tmp_path / "lock", refusal).__enter__()
+    assert (tmp_path / "precious").read_text() == "kept"
+
+
 def test_many_write_one_file_and_none_is_in_anothers_way(tmp_path: Path) -> None:
     """Each removes what the others seem to have left, while they write."""
     failures: list[BaseException] = []

@@ -91,7 +91,7 @@ def _acquire(path: Path, refusal: Callable[[str], HedgedError], until: float) ->
     """The descriptor of the lock file, locked and at its path."""
     while True:
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
         except OSError as error:
             reason = error.strerror or error
             raise RunError(f"cannot write in the folder {path.parent}: {reason}. Choose another") from error
