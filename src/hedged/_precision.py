@@ -1,8 +1,11 @@
-"""What stays in single precision when a model is made smaller: the few numbers that probabilities are computed with."""
+"""What stays in single precision: of a model made smaller, the numbers that probabilities are computed with; and what
+is made while torch has another default.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -10,6 +13,20 @@ from torch import Tensor
 Change = Callable[[Tensor], Tensor]  # what `nn.Module._apply` does to each tensor
 LOW = (torch.float16, torch.bfloat16)
 SINGLE = 32  # bits of a number in single precision
+
+
+@contextmanager
+def single_by_default() -> Iterator[None]:
+    """Make new tensors in single precision, whatever `torch.set_default_dtype` says outside; also a decorator."""
+    before = torch.get_default_dtype()
+    if before == torch.float32:
+        yield
+        return
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def at_least_single(change: Change) -> Change:

@@ -223,17 +223,3 @@ def test_rounded_weights_that_change_are_another_model(embedder: Embedder, tmp_p
     assert embedder.fingerprint() == known
     embedder.load_state_dict(Embedder.new(embedder.architecture, seed=2).state_dict())
     assert embedder.fingerprint() not in (known, saved)
-
-
-def test_another_default_dtype_changes_no_fingerprint(tmp_path: Path) -> None:
-    fingerprint = Embedder.load("hedged:ndigit-2d").fingerprint()
-    torch.set_default_dtype(torch.float64)
-    try:
-        embedder = Embedder.load("hedged:ndigit-2d")
-        assert embedder.fingerprint() == fingerprint
-        z = embedder.embed(np.zeros((2, 28, 56), np.uint8))
-        assert embedder.match(z, z).shape == (2,)
-        embedder.save(tmp_path)
-    finally:
-        torch.set_default_dtype(torch.float32)
-    assert Embedder.load(tmp_path).fingerprint() == fingerprint

@@ -17,7 +17,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from hedged._files import make_folder
-from hedged._precision import Change, rounds
+from hedged._precision import Change, rounds, single_by_default
 from hedged.data.inputs import image_batches, vector_batches
 from hedged.distributions import Distribution, concatenate
 from hedged.errors import DataError, RunError, ShapeError, ValueRangeError
@@ -100,6 +100,7 @@ class Embedder(nn.Module):
         self.register_load_state_dict_pre_hook(_rename_weights)  # type: ignore[no-untyped-call]
 
     @classmethod
+    @single_by_default()
     def new(
         cls,
         architecture: Architecture,
@@ -348,6 +349,7 @@ class Embedder(nn.Module):
         write_model(folder, description, self.state_dict())
 
     @classmethod
+    @single_by_default()
     def load(cls, folder: str | Path, backbone: nn.Module | None = None) -> Self:
         """A saved embedder, in evaluation mode.
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin  # type: ignore[import-untyped]
 from sklearn.exceptions import NotFittedError  # type: ignore[import-untyped]
 
+from hedged._precision import single_by_default
 from hedged._progress import progress
 from hedged.distributions import Gaussian
 from hedged.errors import ConfigError, DataError, RunError
@@ -95,6 +96,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.seed = seed
         self.verbose = verbose
 
+    @single_by_default()
     def fit(self, X: ArrayLike, y: ArrayLike, poor: ArrayLike | None = None) -> Self:
         """Fit the head to vectors of known identities.
 
@@ -128,6 +130,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._keep(embedder, report)
         return self
 
+    @single_by_default()
     def match_proba(self, A: ArrayLike, B: ArrayLike) -> Floats:
         """Calibrated match probabilities of all pairs, (n, m), where half of all pairs match.
 
@@ -139,6 +142,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         return np.asarray(self.match_model.probability_matrix(self.embed(A), self.embed(B)).numpy())
 
+    @single_by_default()
     def uncertainty(self, A: ArrayLike) -> Floats:
         """η(x), (n,), in [0, 1]: the chance that a pair with this vector is decided wrongly, by held-out identities.
 
@@ -151,6 +155,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         return np.asarray(self.match_model.self_mismatch(self.embed(A).to(torch.float64)).numpy())
 
+    @single_by_default()
     def novelty(self, A: ArrayLike) -> Floats:
         """How unlike the training vectors each is, (n,) in (0, 1): the share of held-out ones that are less novel.
 
@@ -162,6 +167,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         x = self._vectors(A)
         return np.asarray(self.embedder_.novelty(x).numpy())
 
+    @single_by_default()
     def embed(self, A: ArrayLike) -> Gaussian:
         """The embeddings, a batch of n Gaussians.
 

@@ -14,6 +14,7 @@ from types import FrameType
 import torch
 from torch import Tensor, nn
 
+from hedged._precision import single_by_default
 from hedged._progress import progress
 from hedged.data import Dataset
 from hedged.distributions import Distribution
@@ -34,6 +35,7 @@ TO_CALIBRATE = 10  # identities, as `hedged.decisions` has it, which is not impo
 logger = logging.getLogger("hedged")
 
 
+@single_by_default()
 def train(
     config: Config, data: Dataset | None, run: str | Path, resume: bool = False, backbone: nn.Module | None = None
 ) -> Embedder:
