@@ -28,7 +28,9 @@ from hedged import (
 from hedged.distributions import Distribution, FullGaussian, Gaussian, LowRankGaussian, Mixture, Point
 from hedged.errors import ShapeError, ValueRangeError
 from hedged.match import MatchModel
-from hedged.match._closed_form.turned import eigenbasis, low_rank_term
+from hedged.match._closed_form import turned_pairs
+from hedged.match._closed_form.turned import eigenbasis
+from hedged.match._closed_form.turned_pairs import low_rank_term
 
 anything = pytest.mark.parametrize("kind", TURNED_KINDS)
 BIASES = [-4.0, 0.0, 3.0, 8.0]
@@ -272,6 +274,80 @@ def test_the_compiled_matrix_of_pairs_that_are_near_or_far_or_both(
     assert_close(match_matrix(z2, z1, curve).double(), found.T, atol=2e-5, rtol=0)
 
 
+def spread_out(one: str, two: str, dim: int, spread: float, wide: float = 8.0) -> tuple[Distribution, Distribution]:
+    """40 embeddings, and 600 in three groups, of which all but the first are far: more than a strip of them."""
+    apart = wide * torch.arange(3).double().repeat_interleave(200)[:, None]
+    other = turned if two in TURNED_KINDS else embedding
+    z1: Distribution = turned(one, 40, dim=dim, seed=1, spread=spread / dim**0.5)
+    z2: Distribution = other(two, 600, dim=dim, seed=2, spread=spread / dim**0.5)
+    z1, z2 = (rebuilt(z, z.mean / dim**0.5 + a, *z.tensors[1:]) for z, a in ((z1, 0.0), (z2, apart)))
+    return z1, z2
+
+
+MATRICES = [
+    ("full", "full", 2),
+    ("low-rank-1", "low-rank-1", 2),
+    ("full", "low-rank-3", 3),
+    ("low-rank-1", "low-rank-1", 20),
+    ("low-rank-3", "gaussian", 7),
+]
+
+
+@pytest.mark.parametrize(("one", "two", "dim"), MATRICES)
+@pytest.mark.parametrize(("b", "spread"), [(3.0, 0.02), (3.0, 0.5), (-2.0, 3.0), (14.0, 0.1), (60.0, 0.1)])
+def test_log_odds_of_all_pairs_are_those_of_pairs_however_far(
+    one: str, two: str, dim: int, b: float, spread: float
+) -> None:
+    """Far beyond where p itself is a number. Single precision moves means that are 3,000 units apart by 10⁻⁴ of one."""
+    curve = frozen_curve(3.0, b)
+    z1, z2 = spread_out(one, two, dim, spread, wide=1000.0)
+    expected = curve.logit(z1.unsqueeze(1), z2.unsqueeze(0))
+    assert expected.min() < -3000
+    assert_close(curve.matrix(z1, z2), expected, atol=1e-6, rtol=1e-6)
+    assert_close(curve.matrix(z2, z1).T, expected, atol=1e-6, rtol=1e-6)
+    narrow = curve.matrix(z1.to(torch.float32), z2.to(torch.float32))
+    assert narrow.dtype == torch.float32
+    assert_close(narrow.sigmoid().double(), expected.sigmoid(), atol=1.5e-4, rtol=0)
+    far = expected < -50
+    assert_close(narrow[far].double(), expected[far], atol=0, rtol=1e-4)
+
+
+@pytest.mark.parametrize("exclude_self", [False, True])
+@pytest.mark.parametrize(("one", "two", "dim"), MATRICES)
+def test_the_best_matches_are_those_of_all_log_odds(one: str, two: str, dim: int, exclude_self: bool) -> None:
+    """Of probes with many good matches, and of some that are far from everything."""
+    curve = frozen_curve(3.0, 3.0)
+    probes, gallery = spread_out(one, two, dim, 0.5)
+    far = torch.where(torch.arange(40) % 5 == 0, 60.0, 0.0).double()[:, None]
+    probes = rebuilt(probes, probes.mean + far, *probes.tensors[1:])
+    logits = curve.logit(probes.unsqueeze(1), gallery.unsqueeze(0))
+    if exclude_self:
+        logits.fill_diagonal_(-torch.inf)
+    expected = logits.topk(7)
+    found = curve.nearest(probes, gallery, 7, exclude_self)
+    assert torch.equal(found.items, expected.indices)
+    assert_close(found.logits.double(), expected.values, atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("b", [-1.0, 3.0, 11.0])
+@pytest.mark.parametrize(("one", "two", "dim"), [("low-rank-1", "low-rank-1", 20), ("low-rank-3", "gaussian", 6)])
+def test_compiled_sums_of_pairs_have_the_values_and_slopes_of_plain_torch(
+    one: str, two: str, dim: int, b: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Near and far, each item in many pairs, so that several sums of slopes are kept."""
+    z1, z2 = spread_out(one, two, dim, 0.3, wide=0.3)
+    found: list[list[Tensor]] = []
+    for compiled in (True, False):
+        monkeypatch.setattr(turned_pairs, "is_compiled", lambda _, compiled=compiled: compiled)
+        curve = MatchCurve(3.0, b).double()
+        near, far = ([t.clone().requires_grad_() for t in z.tensors] for z in (z1, z2))
+        logits = curve.logit(rebuilt(z1, *near).unsqueeze(1), rebuilt(z2, *far).unsqueeze(0))
+        total = (logits * torch.linspace(-1, 1, 600).double()).sum()
+        found.append([logits.detach(), *torch.autograd.grad(total, [*near, *far, *curve.parameters()])])
+    for one_way, other_way in zip(*found, strict=True):
+        assert_close(one_way, other_way, atol=1e-7 * float(other_way.abs().max()), rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("kind", "dim"), [("full", 2), ("low-rank-1", 6)])
 def test_a_far_positive_pair_has_a_finite_loss_and_a_pull(kind: str, dim: int, dtype: torch.dtype) -> None:
@@ -348,6 +424,19 @@ def test_gradients_of_evidence_are_those_of_differences(kind: str, dim: int) -> 
     assert torch.autograd.gradcheck(lambda *t: EVIDENCE.logit(lower(one, *t), other), leaves)
 
 
+@pytest.mark.parametrize(("kind", "dim"), [("full", 2), ("low-rank-1", 6)])
+def test_costs_by_evidence_have_the_gradients_of_pairs(kind: str, dim: int) -> None:
+    z, labels, model = posterior(kind, 9, dim=dim), torch.arange(9) % 3, Evidence(0.3, 0.8).double()
+    found: list[list[Tensor]] = []
+    for costs in (model.pair_costs, super(Evidence, model).pair_costs):
+        leaves = [t.clone().requires_grad_() for t in z.tensors]
+        total = costs(rebuilt(z, *leaves), labels)
+        slopes = torch.autograd.grad((total * torch.tensor([1.0, 3.0])).sum(), [*leaves, model.log_odds])
+        found.append([total, *slopes])
+    for one, other in zip(*found, strict=True):
+        assert_close(one, other)
+
+
 # ---- evidence against integrals, and fusion -------------------------------------------------------------------------
 
 
@@ -375,6 +464,47 @@ def test_evidence_by_determinants_is_that_of_full_matrices() -> None:
         expected = expected + p.logdet() - (z.mean[..., None] * v).sum((-1, -2))
     assert_close(Evidence().log_factor(z1, z2), 0.5 * expected)
     assert_close(EVIDENCE.information(z1), 0.5 * precisions[0].logdet())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("one", "two", "dim"),
+    [
+        ("full", "full", 1),
+        ("full", "full", 2),
+        ("full", "low-rank-3", 3),
+        ("gaussian", "full", 4),
+        ("low-rank-1", "low-rank-1", 5),
+        ("low-rank-1", "low-rank-3", 20),
+        ("gaussian", "low-rank-1", 7),
+        ("low-rank-1", "low-rank-1", 130),
+    ],
+)
+def test_evidence_of_all_pairs_is_that_of_pairs(one: str, two: str, dim: int, dtype: torch.dtype) -> None:
+    """More than a strip of them, from next to nothing known to next to everything."""
+    lists = []
+    for seed, (kind, count) in enumerate([(one, 37), (two, 300)]):
+        make = posterior if kind in TURNED_KINDS else embedding
+        z: Distribution = make(kind, count, dim=dim, seed=seed)
+        shrink = torch.logspace(-6, 0, count, dtype=torch.float64).view(-1, *[1] * (z.mean.ndim - 1))
+        tensors = [t * (shrink if t.shape == z.mean.shape else shrink[..., None].sqrt()) for t in z.tensors[1:]]
+        lists.append(rebuilt(z, 0.3 * z.mean, *tensors).to(dtype))
+    z1, z2 = lists
+    expected = EVIDENCE.logit(z1.to(torch.float64).unsqueeze(1), z2.to(torch.float64).unsqueeze(0))
+    found = EVIDENCE.matrix(z1, z2)
+    assert found.dtype == dtype
+    assert_close(found.double(), expected, atol=1e-6 if dtype == torch.float64 else 1e-4, rtol=1e-6)
+    assert_close(EVIDENCE.matrix(z2, z1), found.T)
+    assert EVIDENCE.matrix(z1[:0], z2).shape == (0, 300)
+
+
+@pytest.mark.parametrize(("dim", "least"), [(5, 1e-12), (40, 1e-30), (130, 1e-8)])
+def test_products_of_precisions_do_not_overflow(dim: int, least: float) -> None:
+    """Against diagonal covariances: factors of zeros turn nothing."""
+    mean = torch.randn(20, dim, generator=seeded()).double() * least**0.5
+    plain = Gaussian(mean, torch.full_like(mean, least))
+    z = LowRankGaussian(mean, plain.variance, torch.zeros(20, 1, dim).double())
+    assert_close(EVIDENCE.matrix(z, z), EVIDENCE.matrix(plain, plain), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(("kind", "dim"), [("full", 3), ("low-rank-1", 6), ("low-rank-3", 6)])

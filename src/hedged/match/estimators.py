@@ -28,7 +28,7 @@ from hedged.match._closed_form.matrix import closed_form_matrix
 from hedged.match._closed_form.nearest import nearest_points, nearest_spreads
 from hedged.match._closed_form.spherical import have_one_variance, keeps_distances, spherical_matrix
 from hedged.match._closed_form.turned import turned_logit, turned_pair_costs
-from hedged.match._closed_form.turned_matrix import turned_matrix
+from hedged.match._closed_form.turned_matrix import turned_logit_matrix, turned_matrix, turned_nearest
 from hedged.match._numbers import cross_entropy, distance, probability
 from hedged.match._pairs import Matches
 
@@ -145,7 +145,7 @@ class ClosedForm(Estimator):
     until they are, or the product is a determinant: the error is the same.
 
     On a CPU all pairs, the best matches and the costs of a batch are compiled (`hedged.match._closed_form` is the map);
-    elsewhere they are blocks of the same formula, as are best matches and costs where covariances are not diagonal.
+    elsewhere, and for mixtures beside covariances that are not diagonal, they are blocks of the same formula.
     """
 
     def logit(self, z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
@@ -160,6 +160,11 @@ class ClosedForm(Estimator):
     def describe_error(self, curve: MatchCurve, dtype: torch.dtype) -> str:
         return f"at most {self.error_bound(curve, dtype):.1e} (certified)"
 
+    def matrix(self, z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
+        if not _are_diagonal(z1, z2) and _are_turned(z1, z2):
+            return turned_logit_matrix(z1, z2, curve)
+        return super().matrix(z1, z2, curve)
+
     def probability_matrix(self, z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
         if not _are_diagonal(z1, z2) and _are_turned(z1, z2):
             return turned_matrix(z1, z2, curve)
@@ -170,6 +175,8 @@ class ClosedForm(Estimator):
         return closed_form_matrix(z1, z2, curve)
 
     def nearest(self, z: Distribution, gallery: Distribution, curve: MatchCurve, k: int, exclude_self: bool) -> Matches:
+        if not _are_diagonal(z, gallery) and _are_turned(z, gallery):
+            return turned_nearest(z, gallery, curve, k, exclude_self)
         if not _has_loops(z, gallery):
             return super().nearest(z, gallery, curve, k, exclude_self)
         search = nearest_points if _are_points(z, gallery) else nearest_spreads

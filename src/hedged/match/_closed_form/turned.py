@@ -1,9 +1,8 @@
 """The closed form where covariances are not diagonal: pairs that broadcast, with gradients.
 
 For v ~ N(m, S),  E[exp(−c‖v‖²)] = |A|^(−1/2) exp(−c mᵀA⁻¹m)  with  A = I + 2cS. In up to four dimensions each pair is
-turned into the eigenbasis of its S, once for all terms: there it is the sum that diagonal covariances have. In more,
-covariances are diag s + FᵀF, and A is diag t + 2c FᵀF with t = 1 + 2cs: its determinant and its inverse are those of
-K = I + 2c F diag(1/t) Fᵀ, a matrix as small as the rank (Woodbury).
+turned into the eigenbasis of its S, once for all terms: there it is the sum that diagonal covariances have. In more, A
+is as good as a matrix as small as the rank (`turned_pairs.py`).
 
 The arithmetic is double. S is known to ε‖S‖ only, of which an eigenvalue near 0 has its share; a term is moved by that
 at most like ε √(2c‖S‖), and beyond ‖S‖ = `MOST` no p is more than 10⁻⁵ (docs/closed-form.md).
@@ -27,38 +26,34 @@ from hedged.match import _pairs
 from hedged.match._closed_form.elementwise import STRIPS_EACH, expected_gaussians, is_compiled
 from hedged.match._closed_form.expansion import Expansion, arithmetic_dtype, expand, is_tabulated
 from hedged.match._closed_form.loops.limits import LOSS_FAR
-from hedged.match._closed_form.units import in_units, too_small, unit
+from hedged.match._closed_form.turned_pairs import MOST, low_rank, low_rank_sums, square_unit
+from hedged.match._closed_form.units import in_units, midst, too_small, unit
 from hedged.match._numbers import cross_entropy, log_odds
 
 if TYPE_CHECKING:
     from hedged.match.curve import MatchCurve
 
-MOST = 1e12  # the largest trace of S, in units of the curve: what is wider is shrunk to it
 SWEEPS = 12  # of rotations, at most: four dimensions take about five
 SETTLED = 1e-15  # of the trace: covariances below it are none
 
 
 def turned_logit(z1: Distribution, z2: Distribution, curve: MatchCurve) -> Tensor:
     """log p/(1 − p) of pairs, broadcast over the batch dimensions `(...)`, with gradients."""
-    dtype, terms = torch.promote_types(z1.dtype, z2.dtype), expand(curve.bias)
-    if is_tabulated(curve.bias.item()):  # the widths do not depend on b
-        terms = terms._replace(widths=terms.widths.detach())
+    dtype, terms = torch.promote_types(z1.dtype, z2.dtype), _terms(curve)
     one, other = (z._map(Tensor.double) for z in (z1, z2))
-    mean = in_units(curve, one.parts()[0].unsqueeze(-2) - other.parts()[0].unsqueeze(-3))  # (..., C₁, C₂, D)
     if z1.dim <= MOST_FULL:
+        mean = in_units(curve, one.parts()[0].unsqueeze(-2) - other.parts()[0].unsqueeze(-3))  # (..., C₁, C₂, D)
         covariance = one.covariances().unsqueeze(-3) + other.covariances().unsqueeze(-4)
         trace = covariance.diagonal(dim1=-2, dim2=-1).sum(-1)
-        scale = _square_unit(curve, trace)
+        scale = square_unit(curve, trace, MOST)
         narrow = arithmetic_dtype(terms, z1.dim, dtype)
         value = _Turned.apply(mean, covariance * scale[..., None, None], *terms, narrow)  # type: ignore[no-untyped-call]
+        reach = mean.square().sum(-1) + trace * scale
     else:
-        own, factor = _both_spreads(one, other)
-        trace = own.sum(-1) + factor.square().sum((-1, -2))
-        scale = _square_unit(curve, trace)
-        wide = own * scale[..., None], factor * scale.sqrt()[..., None, None]
-        value = _OneByOne.apply(mean, *wide, *terms)  # type: ignore[no-untyped-call]
-    log_p = _log_p(value, mean, trace * scale, curve, terms)
-    return log_odds(torch.minimum(log_p, logsigmoid(curve.bias.to(log_p)))).to(dtype)
+        these, those = (low_rank(curve, z, midst(other)) for z in (one, other))
+        first, second = _places(these.mean.shape[:-1], those.mean.shape[:-1])
+        value, reach = low_rank_sums(these, those, first.flatten(), second.flatten(), terms).view(2, *first.shape)
+    return _log_odds(value, reach, curve).to(dtype)
 
 
 def turned_pair_costs(z: Distribution, labels: Tensor, curve: MatchCurve) -> Tensor:
@@ -69,45 +64,70 @@ def turned_pair_costs(z: Distribution, labels: Tensor, curve: MatchCurve) -> Ten
     first, second, match = _pairs.pairs_of(labels)
     near = match | (_log_bound(z, first, second, curve) > LOSS_FAR)
     first, second, match = first[near], second[near], match[near]
-    costs = cross_entropy(turned_logit(z.take(first), z.take(second), curve), match)
+    costs = cross_entropy(chosen_logits(z, z, first, second, curve), match)
     return torch.stack([torch.where(mask, costs, 0).sum() for mask in (match, ~match)])
+
+
+def chosen_logits(z1: Distribution, z2: Distribution, first: Tensor, second: Tensor, curve: MatchCurve) -> Tensor:
+    """The log-odds of pairs of two lists of single Gaussians, `(P,)`, given their places in the lists, with gradients.
+
+    In many dimensions no copies of the items are made.
+    """
+    if z1.dim <= MOST_FULL:
+        return turned_logit(z1.take(first), z2.take(second), curve)
+    dtype, terms = torch.promote_types(z1.dtype, z2.dtype), _terms(curve)
+    one, other = (z._map(Tensor.double) for z in (z1, z2))
+    these, those = (low_rank(curve, z, midst(other)) for z in (one, other))
+    value, reach = low_rank_sums(these, those, first, second, terms)[:, :, None, None]
+    return _log_odds(value, reach, curve).to(dtype)
 
 
 @torch.no_grad()
 def _log_bound(z: Distribution, first: Tensor, second: Tensor, curve: MatchCurve) -> Tensor:
-    """A bound from above on log p of pairs of items, `(P,)`, as in `loops/bounds.py`, from ‖m‖² and mᵀSm."""
+    """A bound from above on log p of pairs of items, `(P,)`, as in `loops/bounds.py`, from ‖m‖² and mᵀSm.
+
+    Both are sums of products of matrices; where all digits cancel, a pair is near.
+    """
     z, scale = z._map(Tensor.double), unit(curve, torch.float64)
     (own,), (factor,) = (x.unbind(1) for x in z.spreads())
-    gap = z.mean[first] - z.mean[second]
-    length = gap.square().sum(-1).clamp(min=1e-300)
-    along = (gap.square() * (own[first] + own[second])).sum(-1)
-    for rows in (first, second):
-        along += torch.einsum("prd,pd->pr", factor[rows], gap).square().sum(-1)
+    mean = z.mean - midst(z)
+    squares = mean.square()
+    along = (own * squares).sum(-1, keepdim=True) + own @ squares.T - 2 * (own * mean) @ mean.T
+    along += ((factor * mean[:, None]).sum(-1, keepdim=True) - factor @ mean.T).square().sum(1)
+    size = squares.sum(-1)[:, None] + squares.sum(-1)
+    length = size - 2 * mean @ mean.T
+    length, along = length.clamp(min=1e-300)[first, second], (along + along.T)[first, second].clamp(min=0)
     spread, beyond = along / length * scale**2, (length.sqrt() * scale - curve.bias.double()).clamp(min=0)
     near = 0.5 * spread - beyond
-    return torch.where(spread <= beyond, near, -0.5 * beyond.square() / spread.clamp(min=1e-300))
+    bound = torch.where(spread <= beyond, near, -0.5 * beyond.square() / spread.clamp(min=1e-300))
+    return bound.masked_fill_(length <= 1e-9 * size[first, second], 0.0)
 
 
-def _square_unit(curve: MatchCurve, trace: Tensor) -> Tensor:
-    """a², or what makes the trace of a covariance `MOST`, `(...)`."""
-    return torch.minimum(unit(curve, trace.dtype).square(), MOST / trace.clamp(min=torch.finfo(trace.dtype).tiny))
+def _places(shape1: torch.Size, shape2: torch.Size) -> tuple[Tensor, Tensor]:
+    """Which components of two batches `(..., C₁)` and `(..., C₂)` are compared, counted through: `(..., C₁, C₂)`."""
+    first = torch.arange(shape1.numel()).view(*shape1, 1)
+    second = torch.arange(shape2.numel()).view(*shape2[:-1], 1, shape2[-1])
+    zeros = torch.zeros_like(first) + torch.zeros_like(second)
+    return first + zeros, second + zeros
 
 
-def _both_spreads(z1: Distribution, z2: Distribution) -> tuple[Tensor, Tensor]:
-    """s and F of the covariance diag s + FᵀF of differences, `(..., C₁, C₂, D)` and `(..., C₁, C₂, R₁ + R₂, D)`."""
-    (own1, factor1), (own2, factor2) = z1.spreads(), z2.spreads()
-    own = own1.unsqueeze(-2) + own2.unsqueeze(-3)
-    factors = (factor1.unsqueeze(-3), factor2.unsqueeze(-4))
-    return own, torch.cat([f.expand(*own.shape[:-1], -1, -1) for f in factors], dim=-2)
+def _terms(curve: MatchCurve) -> Expansion:
+    terms = expand(curve.bias)
+    if is_tabulated(curve.bias.item()):  # the widths do not depend on b
+        return terms._replace(widths=terms.widths.detach())
+    return terms
 
 
-def _log_p(value: Tensor, mean: Tensor, trace: Tensor, curve: MatchCurve, terms: Expansion) -> Tensor:
-    """log p of pairs from the sums of pairs of components, `(..., C₁, C₂)`: never below Jensen's bound."""
+def _log_odds(value: Tensor, reach: Tensor, curve: MatchCurve) -> Tensor:
+    """log p/(1 − p), `(...)`, from the sums and ‖m‖² + tr S of pairs of components, `(..., C₁, C₂)`.
+
+    None is below Jensen's bound.
+    """
     tiny = too_small(value.dtype)
     log_value = torch.where(value > tiny, value.clamp(min=tiny).log(), -torch.inf)
-    reach = (mean.square().sum(-1) + trace).clamp(min=tiny).sqrt()
-    each = torch.maximum(log_value, curve.log_floor(reach)).flatten(-2)
-    return each.logsumexp(-1) - math.log(each.shape[-1]) if each.shape[-1] > 1 else each[..., 0]
+    each = torch.maximum(log_value, curve.log_floor(reach.clamp(min=tiny).sqrt())).flatten(-2)
+    log_p = each.logsumexp(-1) - math.log(each.shape[-1]) if each.shape[-1] > 1 else each[..., 0]
+    return log_odds(torch.minimum(log_p, logsigmoid(curve.bias.to(log_p))))
 
 
 def eigenbasis(covariance: Tensor) -> tuple[Tensor, Tensor]:
@@ -211,55 +231,3 @@ def _slope_beside(i: int, k: int, turned: Tensor, spreads: Tensor, widths: Tenso
         rest = (squares / stretch).sum(0).mul_(-c).exp_().mul_(volume.rsqrt())
         total.add_(rest.div_(stretch[i] * stretch[k]), alpha=2 * w * c * c)
     return turned[i] * turned[k] * total
-
-
-class _OneByOne(torch.autograd.Function):
-    """The same for S = diag s + FᵀF, from m and s `(..., D)` and F `(..., R, D)`.
-
-    No tensor has the pairs and the terms as axes: the gradient works one term after the other out again.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, mean: Tensor, own: Tensor, factor: Tensor, widths: Tensor, weights: Tensor) -> Tensor:
-        ctx.save_for_backward(mean, own, factor, widths, weights)
-        total = torch.zeros_like(mean[..., 0])
-        for c, w in zip(widths, weights.tolist(), strict=True):
-            total.add_(low_rank_term(mean, own, factor, c), alpha=w)
-        return total
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        *given, widths, weights = ctx.saved_tensors
-        sums = [torch.zeros_like(x) for x in given]
-        to_widths, to_weights = torch.zeros_like(widths), torch.zeros_like(weights)
-        for j, w in enumerate(weights.tolist()):
-            with torch.enable_grad():
-                leaves = [x.detach().requires_grad_() for x in (*given, widths[j])]
-                term = low_rank_term(*leaves)
-            *slopes, to_widths[j] = torch.autograd.grad(term, leaves, w * grads[0])
-            to_weights[j] = (term.detach() * grads[0]).sum()
-            for total, slope in zip(sums, slopes, strict=True):
-                total.add_(slope)
-        return *sums, to_widths, to_weights
-
-
-def low_rank_term(mean: Tensor, own: Tensor, factor: Tensor, c: Tensor) -> Tensor:
-    """E[exp(−c‖v‖²)] for v ~ N(m, diag s + FᵀF), `(...)`, by elimination in K = I + 2c F diag(1/t) Fᵀ.
-
-    >>> m, f = torch.tensor([1.0, 0.0]), torch.tensor([[0.0, 2.0]])  # e⁻¹ / √(1 + 2·4) = e⁻¹ / 3
-    >>> low_rank_term(m, torch.zeros(2), f, torch.tensor(1.0)) * 3 * torch.e
-    tensor(1.0000)
-    """
-    stretch = 1 + 2 * c * own
-    weighed = factor / stretch.unsqueeze(-2)
-    small = 2 * c * (weighed @ factor.mT) + torch.eye(factor.shape[-2], dtype=own.dtype, device=own.device)
-    pull = (weighed @ mean.unsqueeze(-1)).squeeze(-1)
-    square, log_volume = (mean.square() / stretch).sum(-1), stretch.log().sum(-1)
-    for _ in range(factor.shape[-2]):  # one row of K after the other
-        pivot, row = small[..., 0, 0], small[..., 0, 1:]
-        share = pull[..., 0] / pivot
-        square, log_volume = square - 2 * c * share * pull[..., 0], log_volume + pivot.log()
-        pull = pull[..., 1:] - share.unsqueeze(-1) * row
-        small = small[..., 1:, 1:] - row.unsqueeze(-1) * (row / pivot.unsqueeze(-1)).unsqueeze(-2)
-    return torch.exp(-c * square.clamp(min=0) - 0.5 * log_volume)

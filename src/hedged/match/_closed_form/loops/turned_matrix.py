@@ -7,6 +7,7 @@ matrix as small as the rank (`hedged.match._closed_form.turned` has the formulas
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -293,6 +294,48 @@ def _is_far(row: int, rows: Items, box: Floats, b: Any) -> bool:
 
 
 @compiled()
+def turned_logits(
+    first: int, last: int, rows: Items, columns: Items, places: Ints, terms: Floats, curve: PlainCurve, out: Floats
+) -> None:
+    """Write the rows from `first` to `last` of log p/(1 − p), `(N, M)`: all terms of all pairs, however far.
+
+    Where Jensen's bound is a point of the curve its log-odds are b − u, without an exponential that might vanish.
+    """
+    size = columns.mean.shape[1]
+    strip, everything = _strip(len(rows.mean), rows.mean, terms), np.arange(STRIP)
+    floor, reach = np.empty(STRIP, terms.dtype), np.empty(STRIP, terms.dtype)
+    least = 1 / (1 + math.exp(min(float(curve.bias), 700.0)))  # 1 − p is no less, even where it rounds to 0
+    for row in range(first, last):
+        for start in range(0, size, STRIP):
+            n = min(STRIP, size - start)
+            _survey(row, rows, columns, start, n, strip)
+            for i in range(n):
+                strip.floor[i] = strip.length[i] + (rows.trace[row] + columns.trace[start + i])
+                reach[i] = np.sqrt(strip.floor[i])
+            floors(curve, strip.buffer[:n], strip.floor[:n])
+            floor[:n] = strip.floor[:n]
+            _raise(everything[:n], row, rows, columns, start, strip, terms, curve.at_zero, strip.floor[:n])
+            for i in range(n):
+                p = min(strip.floor[i], curve.at_zero)
+                is_floor = p <= floor[i] and reach[i] >= curve.chord_end
+                out[row, places[start + i]] = (
+                    curve.bias - reach[i] if is_floor else np.log(p) - np.log(max(1 - p, least))
+                )
+
+
+@compiled()
+def _strip(dim: int, wide: Floats, narrow: Floats) -> Strip:
+    return Strip(
+        np.empty((dim, STRIP), wide.dtype),
+        np.empty(STRIP, wide.dtype),
+        np.empty(STRIP, wide.dtype),
+        np.empty(STRIP, wide.dtype),
+        np.empty(STRIP, narrow.dtype),
+        np.empty(STRIP, narrow.dtype),
+    )
+
+
+@compiled()
 def turned_probabilities(
     first: int,
     last: int,
@@ -305,7 +348,7 @@ def turned_probabilities(
     out: Floats,
 ) -> None:
     """Write the rows from `first` to `last` of p, `(N, M)`, for two lists; all else is as `probabilities` has it."""
-    dim, size, dtype = len(rows.mean), columns.mean.shape[1], terms.dtype
+    dim, size = len(rows.mean), columns.mean.shape[1]
     few = terms.shape[1] // 3
     boxes, least = np.empty((-(-size // STRIP), 3, dim), rows.mean.dtype), np.empty(dim, rows.mean.dtype)
     for k in range(len(boxes)):
@@ -315,15 +358,7 @@ def turned_probabilities(
             boxes[k, 2, d] = columns.widest[at].max()
     for d in range(dim):
         least[d] = columns.own[d].min()
-    wide = rows.mean.dtype
-    strip = Strip(
-        np.empty((dim, STRIP), wide),
-        np.empty(STRIP, wide),
-        np.empty(STRIP, wide),
-        np.empty(STRIP, wide),
-        np.empty(STRIP, dtype),
-        np.empty(STRIP, dtype),
-    )
+    strip = _strip(dim, rows.mean, terms)
     near, short = np.empty(STRIP, np.int64), np.empty(STRIP, np.int64)
     for row in range(first, last):
         counting = terms_that_count(terms, volumes(rows.own[:, row] + least, terms), 0.0, 0.0)
