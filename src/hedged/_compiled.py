@@ -33,7 +33,7 @@ LOGGER = logging.getLogger("hedged")
 PACKAGE = Path(__file__).parent
 LOOPS = (
     "match/_closed_form/loops/*.py",
-    "match/_evidence/loops.py",
+    "match/_evidence/*loops.py",
     "search/engines/_coded_loops.py",
     "data/photos/_colour.py",
 )

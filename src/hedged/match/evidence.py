@@ -15,9 +15,11 @@ from torch import Tensor, nn
 
 from hedged.distributions import Distribution, Gaussian, Mixture, Point
 from hedged.errors import ShapeError, ValueRangeError
+from hedged.match import _pairs
 from hedged.match._evidence.formula import give_way, log_factor
 from hedged.match._evidence.matrix import are_few, log_factors, logit_matrix, shared_groups
-from hedged.match._evidence.turned import turned_log_factor, widest
+from hedged.match._evidence.turned import chosen_log_factors, turned_log_factor, turned_log_factors, widest
+from hedged.match._numbers import cross_entropy
 from hedged.match._products import turned_product
 from hedged.match.model import MatchModel
 from hedged.match.nearness import Nearness, evidence_nearness
@@ -179,8 +181,8 @@ class Evidence(MatchModel, kind="evidence"):
         """Log-odds of all pairs of two lists, `(N, M)`, without gradients, in bounded memory.
 
         Matrix products where neighbouring dimensions share a variance in a few groups (one variance an input is one
-        group), a compiled loop over dimensions otherwise; blocks of `logit` where covariances are not diagonal. All
-        are exact.
+        group), a compiled loop over dimensions otherwise, another one where covariances are not diagonal. All are
+        exact.
 
         Args:
             z1: a list of N Gaussians or mixtures.
@@ -188,11 +190,13 @@ class Evidence(MatchModel, kind="evidence"):
         """
         _require_lists(z1, z2)
         _require_posteriors(z1, z2)
-        if not (z1.is_diagonal and z2.is_diagonal):
-            return super().matrix(z1, z2)
         dtype = torch.promote_types(z1.dtype, z2.dtype)
         log_odds, temper = self.log_odds.item(), self.temper.item()
         latent1, latent2 = self._latent(z1), self._latent(z2)
+        if not (z1.is_diagonal and z2.is_diagonal):
+            if all(z.n_components == 1 and z.device.type == "cpu" for z in (z1, z2)):
+                return turned_log_factors(z1, z2, log_odds, temper).to(dtype)
+            return super().matrix(z1, z2)
         if not self._rarity:
             return self._lines(latent1, latent2, dtype, log_odds, temper)
         out = self._lines(latent1, latent2, dtype, 0.0, 1.0)
@@ -201,6 +205,15 @@ class Evidence(MatchModel, kind="evidence"):
             part = out[top : top + rows]
             part.copy_(log_odds + temper * give_way(part, first[top : top + rows, None] + second))
         return out
+
+    def pair_costs(self, z: Distribution, labels: Tensor) -> Tensor:
+        if z.is_diagonal or z.n_components > 1:
+            return super().pair_costs(z, labels)
+        _require_posteriors(z)
+        first, second, match = _pairs.pairs_of(labels)
+        factor = chosen_log_factors(self._latent(z), first, second).to(z.dtype)
+        costs = cross_entropy(self.log_odds.to(factor.dtype) + self.temper.to(factor.dtype) * factor, match)
+        return torch.stack([torch.where(mask, costs, 0).sum() for mask in (match, ~match)])
 
     def _latent(self, z: Distribution) -> Distribution:
         """What an embedding says of z: all dimensions, but for rarity and clarity."""
