@@ -65,3 +65,12 @@ def test_no_password_in_any_output(
     check_refused(
         hedged("index", "info", "postgresql:/me:secret@host/dogs"), "neither the path of a file nor an address"
     )
+    for location in (
+        "postgresql://host/db?password=sE#cret",
+        "lance://s3://key:secret@bucket/x",
+        "host=x PASSWORD = secret",
+    ):
+        for debug in ([], ["--debug"]):
+            result = hedged(*debug, "index", "info", location)
+            assert result.code == 2
+            assert "cret" not in (result.out + result.err).replace("AWS_SECRET", "")

@@ -265,12 +265,31 @@ def check_secret(error: BaseException, password: str) -> None:
         "postgresql://[secret/dogs",
         "Postgresql://me:secret@host/dogs",
         "mysql://me:secret@host/dogs",
+        "postgresql://host/db?password=sE#secret",
+        "postgresql://host/db?sslmode=prefer&sslpassword=s#secret",
+        "postgresql://host/db?password=x@secret/dogs",
+        "postgresql://host/db#Secret-secret",
+        "host=localhost PASSWORD = secret",
+        "host=localhost password\t=secret x://host",
+        "postgresql//me:secret@host/dogs",
+        "Postgres/me:secret@host/dogs",
+        "me:secret@host mysql://host/dogs",
+        "lance://s3://key:secret@bucket/x",
+        "lance://s3://key:sec/secret@bucket/x",
+        "lance://s3://secret@bucket/x",
     ],
 )
 def test_an_address_that_cannot_be_read_is_not_shown(address: str) -> None:
     with pytest.raises(StoreError) as error:
         open_store(address)
     check_secret(error.value, "secret")
+
+
+def test_paths_that_look_a_little_like_addresses_are_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("postgresql", "lance.db", "me@host.db", "a:b@c.db", "passwords.db"):
+        create_store(name, header_of("point")).close()
+        open_store(name).close()
 
 
 def test_a_password_is_understood_whatever_is_in_it() -> None:

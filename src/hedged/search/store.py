@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -195,6 +196,12 @@ class Store(Closing):
 
         checked_ef_search(ef_search)  # a scan has no graph, but refuses what every other index refuses
         return ScanIndex(self, plan)
+
+    def check_writable(self) -> None:
+        """Raise an error if nothing can be written, before the work on what is to be written is done.
+
+        Unless a subclass knows better, that is found out when it is written.
+        """
 
     def wait_at_most(self, seconds: float) -> None:
         """How long a write waits for another writer before it is refused, instead of half a minute.
@@ -397,12 +404,14 @@ def _class_for(location: str | Path) -> type[Store]:
         if not module.name.startswith("_"):
             import_module(f"{engines.__name__}.{module.name}")
     scheme, separator, _ = str(location).partition("://")
-    if not separator and _may_be_address(str(location)):
+    if _may_be_address(scheme if separator else str(location)) and scheme not in Store._schemes:
         raise StoreError(
             "this is neither the path of a file nor an address (it is not shown, for it may hold a password): an "
             "address reads postgresql://host/database#name"
         )
     found = Store._schemes.get(scheme if separator else "")
+    if found is None and not re.fullmatch(r"[\w+.-]{1,20}", scheme):
+        raise StoreError("there is no kind of store for such an address: it reads postgresql://host/database#name")
     if found is None:
         known = ", ".join(f"{one}://" for one in sorted(Store._schemes) if one)
         raise StoreError(f"there is no kind of store for {scheme}://: give the path of a file, or one of {known}")
@@ -411,4 +420,7 @@ def _class_for(location: str | Path) -> type[Store]:
 
 def _may_be_address(text: str) -> bool:
     """Whether what has no scheme was meant as an address, such as `postgresql:/…` or `host=… password=…`."""
-    return "password=" in text or text.partition(":")[0].lower() in {scheme for scheme in Store._schemes if scheme}
+    schemes = {scheme for scheme in Store._schemes if scheme}
+    with_login = re.match(rf"({'|'.join(map(re.escape, schemes))})[:/].*@", text, re.IGNORECASE)
+    has_password = re.search(r"password\s*=", text, re.IGNORECASE)
+    return bool(with_login or has_password) or text.partition(":")[0].lower() in schemes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,7 @@ from hedged.search.engines._sql import tags
 from hedged.search.rows import OWN_KEYS, Filter, Header, Keys, Packed
 
 SCHEME = "lance://"
+LOGIN = re.compile(r"://([^/]*|.*:.*)@")  # in an address, where others have a user and a password
 Arrow = Any  # pyarrow has no types
 
 
@@ -27,6 +29,11 @@ def place_of(location: str) -> str:
     's3://bucket/dogs'
     """
     place = location.removeprefix(SCHEME).rstrip("/")
+    if LOGIN.search(place):
+        raise StoreError(
+            "an address on object storage holds no user and no password (it is not shown): leave them out, and give "
+            "them as the storage expects them, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
     if not place:
         raise StoreError(f"{location} names no folder: an address reads {SCHEME}folder, or {SCHEME}s3://bucket/folder")
     return place

@@ -40,6 +40,7 @@ UNREADABLE = (
     "postgresql://user:password@host:port/database#name, with %40 for an @ after the password, and the password is "
     "better kept in ~/.pgpass or PGPASSWORD"
 )
+UNENDED = re.compile(r"[?&]\w*password=[^&]*[#@]", re.IGNORECASE)  # a password of which nobody knows where it ends
 BUILDING = 0x68656467  # "hedg", with the name of a store: the lock of the one that builds it
 SCHEMA = """
 CREATE TABLE store (version integer NOT NULL, uuid text NOT NULL, header text NOT NULL,
@@ -80,12 +81,13 @@ class Address(NamedTuple):
         user, colon, password = login.partition(":")
         place, _, name = place.partition("#")
         conninfo = f"{scheme}://{_quoted(user)}{colon}{_quoted(password)}{at}{place}"
-        if set(user) & set("/?#") or not _is_readable(conninfo):
+        if set(user) & set("/?#") or UNENDED.search(rest) or not _is_readable(conninfo):
             raise StoreError(UNREADABLE)
         name = name or DEFAULT_NAME
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", name):
             raise StoreError(
-                f"the name of a store, after #, has lower-case letters, digits and _ only, got {name!r}: rename it"
+                "the name of a store, after #, has up to 41 lower-case letters, digits and _, and begins with a letter "
+                "(what was given is not shown, for it may be of a password): rename it, or write %23 for another #"
             )
         return cls(conninfo, name)
 
