@@ -360,3 +360,32 @@ def test_the_page_of_search_shows_what_first_stages_find(variances: str, name: s
         shares = [f"{cell['recall']:.3f}" for cell in cells if cell.get("weight") == weight]
         first = f"| {name} | " if weight is None else f"| {name} | {weight:g} | "
         assert f"{first}{' | '.join(shares)} |" in page
+
+
+def test_the_page_of_novelty_shows_what_was_measured_on_numbers() -> None:
+    page = (ROOT / "results" / "novelty" / "README.md").read_text(encoding="utf-8")
+    cells = committed("novelty/numbers.json")
+    models = {(cell["dim"], cell["model"]) for cell in cells}
+    assert models == {(2, "seed 0"), (2, "hedged:ndigit-2d"), (2, "mean"), (3, "seed 0")}
+    troubles = {
+        "occluded": ("occluded", "eta"),
+        "a number never trained on": ("numbers never seen", "nobody"),
+        **{words: (words.split(" ")[0], "novelty") for words in ("strokes of no script", "noise", "inverted")},
+    }
+    shown = {"eta": "η", "novelty": "novelty", "nobody": "P(nobody)"}
+    rows = 0
+    for dim, model in models:
+        by = {(c["number"], c["metric"]): c["measured"] for c in cells if (c["dim"], c["model"]) == (dim, model)}
+        for words, (trouble, right) in troubles.items():
+            told = {number: by[number, trouble] for number in shown}
+            other = max((number for number in shown if number != right), key=lambda number: told[number])
+            bold = [f"**{x:.3f}**" if x == max(told.values()) else f"{x:.3f}" for x in told.values()]
+            ahead = f"{told[right] - told[other]:+.4f}"
+            errors = [by.get((f"error of {a} - {b}", trouble)) for a, b in ((right, other), (other, right))]
+            ahead += "".join(f" ± {error:.4f}" for error in errors if error is not None)
+            name = "shipped" if model.startswith("hedged:") else model
+            assert f"| {dim} | {name} | {words} | {' | '.join(bold)} | {shown[right]} | {ahead} |\n" in page
+            rows += 1
+    assert sum(line.startswith(("| 2 | s", "| 2 | mean", "| 3 | seed")) for line in page.splitlines()) == rows
+    above = [cell["measured"] for cell in cells if cell["number"].startswith("novelty above")]
+    assert "{:.3f} are above 0.9 and {:.3f}\nabove 0.95".format(*above) in page
