@@ -39,6 +39,7 @@ from hedged.search import (
     repair_store,
 )
 from hedged.search.engines import _index_file, _sqlite_log
+from hedged.search.engines._checks import checksum
 from hedged.search.engines._index_file import IndexFile, file_of, read_index_file, write_index_file
 from hedged.search.engines._sql import SqlStore
 from hedged.search.engines._sqlite_log import fault_of_log
@@ -212,6 +213,21 @@ def test_rows_that_cannot_be_read_are_told_apart_however_far_their_keys(path: Pa
     change(path, f"UPDATE item SET key = {-(2**60)}, label = {bad} WHERE id = 'row 5'")
     done = repair_store(path, path.with_name("new.db"))
     assert (done.kept, len(done.lost)) == (ROWS - 2, 2)
+
+
+def test_a_value_that_cannot_be_is_told_where_it_is_read(path: Path) -> None:
+    """Even if its checksum is right, as somebody else may write it."""
+    with SqliteStore(path) as store:
+        (row,) = store._all("SELECT id, label, metadata, embedding FROM item WHERE key = 4")
+    embedding = struct.pack("<f", math.nan) + row[3][4:]
+    with closing(sqlite3.connect(path)) as connection:
+        values = (embedding, checksum(embedding, *row[:3]))
+        connection.execute("UPDATE item SET embedding = ?, checksum = ? WHERE key = 4", values)
+        connection.commit()
+    with SqliteStore(path) as store:
+        for use in (lambda: list(store.batches()), lambda: store.index().search(embeddings("gaussian", 1))):
+            with pytest.raises(StoreError, match=r"(?s)a\.db is damaged.*row 4: .*NaN"):
+                use()
 
 
 def test_every_broken_row_is_named(path: Path) -> None:

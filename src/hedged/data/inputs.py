@@ -115,6 +115,8 @@ def _middle(square: Pixels, shape: Shape) -> Tensor:
 def _as_stack(images: np.ndarray[Any, Any] | Tensor, shape: Shape, name: str = "this image") -> Tensor:
     """`(N, C, H, W)` in the dtype given, or an error that tells the shapes apart."""
     channels, height, width = shape
+    if isinstance(images, np.ndarray) and images.dtype.kind not in "buif":
+        raise DataError(f"pixels are numbers, got an array of {images.dtype}: give images one by one, or np.stack them")
     stack = torch.from_numpy(np.require(images, requirements=["C", "W"])) if isinstance(images, np.ndarray) else images
     given = tuple(stack.shape)
     if given[-3:] != shape:
@@ -166,6 +168,18 @@ def vector_batches(inputs: Any, size: int, batch_size: int) -> Iterator[Tensor]:
         yield from torch.split(_vectors(given, size), batch_size)
 
 
+def _as_tensor(given: Any) -> Tensor:
+    try:
+        rows = torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError) as error:  # of objects, of words, of lists of uneven lengths
+        raise DataError(
+            f"this model takes vectors, an array or a tensor of numbers, got {type(given).__name__} ({error})"
+        ) from error
+    if rows.is_complex():
+        raise ValueRangeError("this model takes vectors of real numbers, got complex ones: give their parts")
+    return rows
+
+
 def _vectors(given: Any, size: int) -> Tensor:
     if isinstance(given, str | Path):
         if not is_feature_file(Path(given)):
@@ -174,7 +188,7 @@ def _vectors(given: Any, size: int) -> Tensor:
             )
         name, rows = str(given), torch.from_numpy(read_features(Path(given)).vectors)
     else:
-        name, rows = "this input", torch.as_tensor(given)
+        name, rows = "this input", _as_tensor(given)
     rows = rows.unsqueeze(0) if rows.ndim == 1 else rows
     if rows.ndim != 2 or rows.shape[1] != size:
         raise ShapeError(f"{name} is of shape {tuple(rows.shape)}, this model takes vectors (n, {size})")

@@ -207,12 +207,15 @@ class Distribution(ABC):
     def numpy(self) -> tuple[NDArray[Any], ...]:
         """The tensors that define the batch as NumPy arrays, without gradients: `mean, variance = z.numpy()`.
 
+        NumPy has no bfloat16, which becomes float32.
+
         >>> from hedged import Gaussian
         >>> mean, variance = Gaussian(torch.zeros(3, 2), torch.ones(3, 2)).numpy()
         >>> mean.shape, variance.dtype
         ((3, 2), dtype('float32'))
         """
-        return tuple(t.detach().cpu().numpy() for t in self.tensors)
+        tensors = (t.detach().cpu() for t in self.tensors)
+        return tuple((t.float() if t.dtype == torch.bfloat16 else t).numpy() for t in tensors)
 
     def detach(self) -> Self:
         """The same distributions, cut off from what they were computed from: no gradient flows back."""

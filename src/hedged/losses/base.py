@@ -178,6 +178,8 @@ def _check_batch(z: Distribution, labels: Tensor) -> None:
             f"a loss takes a batch of B embeddings and B labels, got embeddings of batch shape "
             f"{tuple(z.batch_shape)} and labels of shape {tuple(labels.shape)}"
         )
+    if not len(z):
+        raise ShapeError("a loss takes a batch of one embedding or more, got none: leave out empty batches")
     if labels.is_complex() or (labels.is_floating_point() and bool(labels.isnan().any())):
         raise ValueRangeError(
             f"labels are numbers of classes, none of them NaN, got {labels.dtype} {reprlib.repr(labels.tolist())}: "

@@ -23,6 +23,8 @@ def vectors(name: str, x: ArrayLike, features: int | None = None) -> Floats:
     """
     try:
         given = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x)
+        if given.dtype.kind == "c":
+            raise TypeError("its numbers are complex")
         array = given.astype(np.float32)
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} cannot be read as an array of numbers ({error}); expected shape (n, F)") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any, Literal, Self, cast, final
@@ -225,6 +226,8 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             folder: where it is.
         """
+        if not isinstance(folder, str | os.PathLike):
+            raise RunError(f"a head is loaded from the path of a folder, got {folder!r}")
         found = saved.read(Path(folder))
         try:
             head = cls(**found.parameters)
@@ -247,6 +250,7 @@ class Retrofit(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ("strangers", self.strangers, '"auto", True or False', self.strangers in ("auto", True, False)),
             ("held_out", self.held_out, '"identities" or "inputs"', self.held_out in ("identities", "inputs")),
             ("steps", self.steps, "an integer from 1 up", _is_count(self.steps)),
+            ("seed", self.seed, "an integer from 0 up", self.seed == 0 or _is_count(self.seed)),
             ("noise", self.noise, "a number from 0 up", self.noise == 0 or _is_positive(self.noise)),
         ]
         for name, value, expected, is_right in wrong:

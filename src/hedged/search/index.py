@@ -186,8 +186,9 @@ class Index(ABC):
                 f"{self.store.name} is searched with lists of {header.kind} embeddings in {header.dim} dimensions, "
                 f"got {probes!r}: embed the probes with the model of the store"
             )
-        if k < 1 or (candidates is not None and candidates < 1):
-            raise ValueRangeError(f"k and candidates must be at least 1, got k={k} and candidates={candidates}")
+        counts = [k] if candidates is None else [k, candidates]
+        if not all(isinstance(one, int | np.integer) and one >= 1 for one in counts):
+            raise ValueRangeError(f"k and candidates must be integers from 1 up, got k={k} and candidates={candidates}")
 
     @abstractmethod
     def keep(self) -> None:

@@ -303,6 +303,10 @@ class Store(Closing):
         Args:
             where: The filter.
         """
+        if isinstance(where, str):
+            raise ConfigError(
+                f"a filter is a list, such as [Where('year', '2021')], got the text {where!r}: give [parse_where(text)]"
+            )
         for key, _ in where:
             if key not in OWN_KEYS and not self._has_key(key):
                 known = ", ".join([*self.metadata_keys(), "label", "id"])
@@ -400,6 +404,8 @@ def _class_for(location: str | Path) -> type[Store]:
     """The kind of store that an address belongs to, by its scheme."""
     from hedged.search import engines
 
+    if not isinstance(location, str | Path):
+        raise StoreError(f"a store is named by the path of a file or an address, got {location!r}")
     for module in iter_modules(engines.__path__):
         if not module.name.startswith("_"):
             import_module(f"{engines.__name__}.{module.name}")

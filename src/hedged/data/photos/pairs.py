@@ -67,6 +67,8 @@ def read_pairs(file: str | Path, images: str | Path | None = None) -> PairList:
         images: the folder that paths start at, by default that of the file.
     """
     file = Path(file)
+    if file.exists() and not file.is_file():
+        raise DataError(f"{file} is no file: a list of pairs is a .txt, .csv or .parquet file")
     if not file.is_file():
         raise DataError(f"there is no list of pairs {file}: check the path")
     root = file.parent if images is None else Path(images)

@@ -23,6 +23,7 @@ from hedged.search.engines._checks import (
     embedding_fault,
     header_checksum,
     row_fault,
+    value_fault,
 )
 from hedged.search.engines._refusals import damaged, taken, written_while_read
 from hedged.search.rows import FLOAT, OWN_KEYS, Batch, Described, Filter, Header, Keys, Packed, Rows, as_text
@@ -223,7 +224,11 @@ class SqlStore(Store):
             if fault := embedding_fault(self.header, row[1], row[2]):
                 raise self._damaged([f"row {row[0]}: {fault}"])
         content = b"".join(row[1] for row in rows)
-        return np.frombuffer(content, FLOAT).reshape(len(rows), self.header.width).copy()
+        packed = np.frombuffer(content, FLOAT).reshape(len(rows), self.header.width).copy()
+        if len(wrong := np.flatnonzero(~np.isfinite(packed).all(1))):  # as it was written, by somebody else
+            row = rows[wrong[0]]
+            raise self._damaged([f"row {row[0]}: {value_fault(self.header, row[1])}"])
+        return packed
 
 
 def _named(row: RawRow, fault: str) -> str:

@@ -88,10 +88,33 @@ def refuse_existing(path: Path) -> None:
         path: The file.
     """
     if path.exists():
+        count = _count(path)
+        held = "" if count is None else f" and holds {count:,} rows"
         raise StoreError(
-            f"{path} exists already: add to it with `hedged index add`, which continues what was interrupted if given "
-            "--skip-existing, or choose another file"
+            f"{path} exists already{held}: add to it with `hedged index add`, which continues what was "
+            "interrupted if given --skip-existing, or choose another file"
         )
+
+
+def _count(path: Path) -> int | None:
+    """How many rows a store has; None if there is no store, or a damaged one."""
+    try:
+        with closing(connect_to_read(path)) as connection:
+            (count,) = connection.execute("SELECT count(*) FROM item").fetchone()
+            return int(count)
+    except (*DAMAGED, OSError):
+        return None
+
+
+def check_writable(path: Path) -> None:
+    """Raise an error if a store, or the log beside it, cannot be written.
+
+    Args:
+        path: The file of the store.
+    """
+    if not all(os.access(one, os.W_OK) for one in (path, log_of(path).parent)):
+        reason, advice = FAILURES["READONLY"]
+        raise StoreError(f"{path} {reason}: {advice}")
 
 
 def owning_file(path: Path) -> AbstractContextManager[None]:

@@ -20,6 +20,7 @@ from hedged.search.engines._sqlite_file import (
     TIMEOUT_SECONDS,
     TRACES,
     FileIdentity,
+    check_writable,
     connect_to_read,
     identity_of,
     log_of,
@@ -155,6 +156,9 @@ class SqliteStore(SqlStore, scheme=""):
     def path(self) -> Path:
         """The file."""
         return self._path
+
+    def check_writable(self) -> None:
+        check_writable(self._path)
 
     def wait_at_most(self, seconds: float) -> None:
         self._connection.execute(f"PRAGMA busy_timeout = {int(1000 * seconds)}")
