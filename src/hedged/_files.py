@@ -107,7 +107,7 @@ def make_folder(path: Path) -> None:
             pass
     except OSError as error:
         reason = error.strerror or error
-        raise RunError(f"cannot write in the folder {path}: {reason}. Choose another with --out") from error
+        raise RunError(f"cannot write in the folder {path}: {reason}. Make it writable, or choose another") from error
 
 
 def path_text(path: str | Path) -> str:

@@ -112,7 +112,7 @@ def test_a_folder_that_cannot_be_written(hedged: Hedged, tiny: Path, tmp_path: P
         locked.mkdir(mode=0o500)
     before = snapshot(tmp_path)
     for verb in (["train", tiny], ["demo", "--offline"]):
-        check_refused(hedged(*verb, "--out", locked / "run"), str(locked / "run"), "cannot write", "--out")
+        check_refused(hedged(*verb, "--out", locked / "run"), str(locked / "run"), "cannot write", "choose another")
     assert snapshot(tmp_path) == before
 
 

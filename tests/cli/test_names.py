@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import shutil
 from pathlib import Path
@@ -9,7 +10,20 @@ from pathlib import Path
 import pytest
 from cli.commands import Hedged, check_refused
 
+from hedged import cli
+from hedged.cli import _output
+
 ESCAPE = "\x1b]0;owned\x07\x1b[2J\x9b31m"
+
+
+def test_verbs_print_through_what_writes_control_characters_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """`_output` alone prints; `hedged serve` prints an address that it made."""
+    for path in sorted(Path(cli.__file__).parent.glob("*.py")):
+        if path.name not in ("_output.py", "serve.py"):
+            calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+            assert not [call.lineno for call in calls if ast.unparse(call.func) == "print"], path.name
+    _output.say(f"a\n{ESCAPE}b")
+    assert capsys.readouterr().out == "a\n\\x1b]0;owned\\x07\\x1b[2J\\x9b31mb\n"
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from cli.commands import Hedged, Result, check_refused, snapshot
 from vectors import write_vectors
 
 from hedged._locks import owning
+from hedged.cli import _output
 from hedged.errors import RunError
 from hedged.search import open_store
 
@@ -54,6 +55,43 @@ def test_a_store_that_another_builds(installed: Hedged, finished_run: Path, imag
         refused = installed("index", "build", finished_run, path, *images)
         check_refused(refused, f"{path} is being built by {HERE}", "choose another file")
     assert not path.exists()
+
+
+def test_a_file_that_another_writes(hedged: Hedged, finished_run: Path, images: list[Path], tmp_path: Path) -> None:
+    store = tmp_path / "a.db"
+    assert hedged("index", "build", finished_run, store, *images).code == 0
+    verbs: dict[str, list[object]] = {
+        "a.npz": ["embed", finished_run, *images, "--out"],
+        "a.csv": ["cluster", store, "--out"],
+        "a.onnx": ["export", finished_run, "--onnx"],
+        "b.npz": ["data", "ndigit", "--offline", "--out"],
+        "a.png": ["data", "ndigit", "--offline", "--preview"],
+        "a.html": ["index", "audit", store, "--page"],
+    }
+    for name, verb in verbs.items():
+        path = tmp_path / name
+        for force in ([], ["--force"]):
+            with ThreadPoolExecutor(1) as another, owning(tmp_path / f".{name}.lock", RunError):
+                refused = another.submit(hedged, *verb, path, *force).result()
+            check_refused(refused, f"{path} is being written by {HERE}: wait until it is done")
+            assert not path.exists()
+
+
+def test_of_two_that_write_one_file_the_second_is_refused(
+    hedged: Hedged, finished_run: Path, images: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first is done when the second has looked and gets the lock."""
+    out, refuse = tmp_path / "a.npz", _output.refuse_overwriting
+    looks = []
+
+    def look(path: Path | None, force: bool) -> None:
+        refuse(path, force)
+        looks.append(path)
+        out.write_text("of the first")
+
+    monkeypatch.setattr(_output, "refuse_overwriting", look)
+    check_refused(hedged("embed", finished_run, *images, "--out", out), "exists already")
+    assert (looks, out.read_text()) == ([out], "of the first")
 
 
 @pytest.mark.parametrize("is_done", [False, True])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from hedged.cli._output import LOGGER, Force, Json, examples, print_json, print_table, refuse_overwriting
+from hedged.cli._output import LOGGER, Force, Json, examples, owning_output, print_json, print_table, say
 from hedged.cli._stores import StoreName, Wheres, filters
 from hedged.errors import ConfigError, DataError, RunError
 
@@ -96,8 +96,7 @@ def audit(
 
     if not 0 < wrong_share < 1:
         raise ConfigError(f"--wrong-share is a share of labels, between 0 and 1, got {wrong_share:g}")
-    refuse_overwriting(page, force)
-    with open_store(location) as store:
+    with owning_output(page, force), open_store(location) as store:
         decider = load_decider(calibration, store.header.fingerprint) if calibration else None
         if calibration and decider is None:
             raise RunError(f"{calibration} has no calibration: write one with `hedged calibrate {calibration}`")
@@ -120,10 +119,10 @@ def audit(
         if rows := [(line.words, f"{line.probability:.4f}") for line in lines[:top]]:
             print_table(title, ("", "probability"), rows)
         else:
-            print(title)
-        print()
+            say(title)
+        say()
     more = "" if page is None else f"; the page is {page}"
-    print(f"looked at {found.items:,} items of {found.identities:,} labels{more}")
+    say(f"looked at {found.items:,} items of {found.identities:,} labels{more}")
 
 
 def lines_of(found: Audit) -> dict[str, list[Line]]:
@@ -192,10 +191,8 @@ def _ids_by_label(store: Store) -> dict[str, list[str]]:
 
 
 def _write_page(path: Path, name: str, found: Audit, by_label: dict[str, list[str]]) -> None:
-    from hedged._files import make_folder
     from hedged.evaluation.report.findings import Finding, Findings, write_findings
 
-    make_folder(path.parent)
     show = _pictures()
 
     def shown(line: Line) -> list[Shown]:

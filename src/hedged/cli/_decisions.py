@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hedged.cli._output import print_table
+from hedged.cli._output import print_table, say
 
 if TYPE_CHECKING:
     from hedged.decisions import Answer, Calibration, Decider, Interval
@@ -25,7 +25,7 @@ def print_calibration(found: Calibration, where: str) -> None:
             ("negative log-likelihood", *(f"{quality.nll:.4f}" for quality in columns.values())),
         ],
     )
-    print()
+    say()
     print_table(f"decisions where {found.decider.base_rate:g} of the pairs match", ("", "value", "95 %"), _rows(found))
 
 

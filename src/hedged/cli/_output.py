@@ -8,8 +8,8 @@ import math
 import re
 import shutil
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,6 +51,16 @@ def printable_lines(text: str) -> str:
 
 def _written_out(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode()
+
+
+def say(text: str = "", flush: bool = False) -> None:
+    """A line on standard output, or several. What names are in it tell the terminal nothing.
+
+    Args:
+        text: The line.
+        flush: Whether it must be seen at once.
+    """
+    print(printable_lines(text), flush=flush)
 
 
 def complain(text: str) -> None:
@@ -112,17 +122,17 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
     if sys.stdout.isatty() and sum(widths) + 3 * len(widths) <= space:
         _print_ruled(title, header, rows)
         return
-    print(title)
+    say(title)
     if sum(widths) + 2 * (len(widths) - 1) <= space:
         for row in (header, *rows):
-            print(_line(row, widths))
+            say(_line(row, widths))
     elif 2 + sum(widths[1:]) + 2 * (len(widths) - 2) <= space:
         for row in (header, *rows):
-            print("\n".join(filter(None, (row[0], _line(["", *row[1:]], [0, *widths[1:]])))))
+            say("\n".join(filter(None, (row[0], _line(["", *row[1:]], [0, *widths[1:]])))))
     else:
         for row in rows:
-            print(row[0])
-            print("\n".join(f"  {name}: {cell}" for name, cell in zip(header[1:], row[1:], strict=True) if cell))
+            say(row[0])
+            say("\n".join(f"  {name}: {cell}" for name, cell in zip(header[1:], row[1:], strict=True) if cell))
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -150,3 +160,30 @@ def refuse_overwriting(path: Path | None, force: bool) -> None:
     """Say no before any work is done if a file is in the way."""
     if path is not None and path.exists() and not force:
         raise RunError(f"{path} exists already: choose another file, or overwrite it with --force")
+
+
+@contextmanager
+def owning_output(path: Path | None, force: bool) -> Iterator[None]:
+    """The right to write a file, while what goes into it is found: refused before that work if it cannot be written.
+
+    Args:
+        path: The file; None: none is wanted.
+        force: Whether one that is there may be overwritten.
+    """
+    from hedged._files import make_folder
+    from hedged._locks import owning
+
+    refuse_overwriting(path, force)
+    if path is None:
+        yield
+        return
+    if path.is_dir() or not path.name:
+        raise RunError(f"{path} is a folder: give the name of a file in it")
+
+    def refusal(holder: str) -> RunError:
+        return RunError(f"{path} is being written by {holder}: wait until it is done, or choose another file")
+
+    make_folder(path.parent)
+    with owning(path.with_name(f".{path.name}.lock"), refusal):
+        refuse_overwriting(path, force)  # again: another process may have been at it until now
+        yield

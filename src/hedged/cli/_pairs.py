@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hedged.cli._output import print_json, print_table
+from hedged.cli._output import print_json, print_table, say
 
 if TYPE_CHECKING:
     from hedged.evaluation import Evaluation
@@ -52,8 +52,8 @@ def evaluate_pairs(run: Run, file: Path, images: Path | None, as_json: bool) -> 
     rows = [(row.name, f"{row.measured:.{row.decimals}f}") for row in decision_rows(decisions)]
     rows.append(("threshold, in log-odds", f"{decisions.threshold:.3f}"))
     print_table(f"{len(decisions.pairs):,} pairs of {file}", ("", "measured"), rows)
-    print(f"\nthe threshold was chosen on {decisions.chosen_on}")
-    print(f"numbers: {path}")
+    say(f"\nthe threshold was chosen on {decisions.chosen_on}")
+    say(f"numbers: {path}")
 
 
 def _validation(run: Run) -> Evaluation | None:

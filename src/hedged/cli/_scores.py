@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from hedged.cli._output import print_table
+from hedged.cli._output import print_table, say
 
 if TYPE_CHECKING:
     from hedged.evaluation import Results
@@ -37,7 +37,7 @@ def print_scores(results: Results, part: str | None = None) -> None:
     print_table(title, header, [row[: len(header)] for row in rows])
     decisions = results.decisions
     if decisions:
-        print(f"\npairs were decided at log-odds of {decisions.threshold:.3f}, chosen on {decisions.chosen_on}")
+        say(f"\npairs were decided at log-odds of {decisions.threshold:.3f}, chosen on {decisions.chosen_on}")
     if data.paper_task and not data.paper_task.comparable:
-        print(f"\nNOT MNIST: the digits are {data.source}.")
-        print("The paper's numbers are for MNIST: they stand here for orientation, not for comparison.")
+        say(f"\nNOT MNIST: the digits are {data.source}.")
+        say("The paper's numbers are for MNIST: they stand here for orientation, not for comparison.")

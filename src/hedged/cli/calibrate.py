@@ -10,7 +10,7 @@ import typer
 
 from hedged._files import make_folder
 from hedged.cli._decisions import print_calibration
-from hedged.cli._output import Json, examples, print_json
+from hedged.cli._output import Json, examples, print_json, say
 from hedged.cli._pairs import PairsFile, PairsImages
 from hedged.cli._promises import check_rates, gallery_thresholds, print_promises, reference_of
 from hedged.cli._runs import RunFolder
@@ -102,9 +102,9 @@ def calibrate(
         return
     print_calibration(found, source.words)
     if gallery is not None:
-        print()
+        say()
         print_promises(gallery)
-    print(f"\ncalibration: {path}\npicture: {opened.reliability_file}")
+    say(f"\ncalibration: {path}\npicture: {opened.reliability_file}")
 
 
 def _aims(false_match_rate: float | None, abstain_rate: float | None, costs: str | None, base_rate: float) -> Aims:

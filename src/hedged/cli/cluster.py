@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hedged.cli._output import Force, Json, examples, finite, print_json, print_table, refuse_overwriting
+from hedged.cli._output import Force, Json, examples, finite, owning_output, print_json, print_table, say
 from hedged.cli._stores import StoreName, Wheres, filters
 from hedged.errors import RunError
 
@@ -52,22 +52,22 @@ def cluster(
 
     if out is not None and out.suffix not in ENDINGS:
         raise RunError(f"{out} does not end in .csv or .json, the kinds of file that can be written: rename it")
-    refuse_overwriting(out, force)
-    with open_store(location) as store:
-        decider = load_decider(calibration, store.header.fingerprint) if calibration else None
-        if calibration and decider is None:
-            raise RunError(f"{calibration} has no calibration: write one with `hedged calibrate {calibration}`")
-        calibrated = decider.calibrator.log_odds if decider else None
-        found = read_clusters(store, filters(where), base_rate, calibrated)
-        name = store.name
-    if out is not None:
-        _write(out, name, found)
+    with owning_output(out, force):
+        with open_store(location) as store:
+            decider = load_decider(calibration, store.header.fingerprint) if calibration else None
+            if calibration and decider is None:
+                raise RunError(f"{calibration} has no calibration: write one with `hedged calibrate {calibration}`")
+            calibrated = decider.calibrator.log_odds if decider else None
+            found = read_clusters(store, filters(where), base_rate, calibrated)
+            name = store.name
+        if out is not None:
+            _write(out, name, found)
     if json:
         print_json(_content(name, found))
         return
     _print(name, found, top)
     if out is not None:
-        print(f"\nwrote {len(found.ids):,} rows to {out}")
+        say(f"\nwrote {len(found.ids):,} rows to {out}")
 
 
 def _rows(found: Clusters) -> list[dict[str, Any]]:
@@ -100,9 +100,8 @@ def _content(name: str, found: Clusters) -> dict[str, Any]:
 def _write(out: Path, name: str, found: Clusters) -> None:
     import csv
 
-    from hedged._files import make_folder, write_atomically, write_json
+    from hedged._files import write_atomically, write_json
 
-    make_folder(out.parent)
     if out.suffix == ".json":
         write_json(out, finite(_content(name, found)))
         return
@@ -124,13 +123,13 @@ def _print(name: str, found: Clusters, top: int) -> None:
     table = [(_short(row["id"]), str(row["cluster"]), f"{row['probability']:.4f}") for row in rows[:top]]
     print_table(title, ("id", "cluster", "probability"), table)
     if len(rows) > top:
-        print(f"and {len(rows) - top:,} more: --top {len(rows)} shows them, --out F.csv writes them")
+        say(f"and {len(rows) - top:,} more: --top {len(rows)} shows them, --out F.csv writes them")
     if found.alike[:top]:
-        print()
+        say()
         pairs = [(f"{one.first} and {one.second}", f"{one.probability:.4f}") for one in found.alike[:top]]
         print_table(f"{len(found.alike):,} pairs of clusters that may be one", ("clusters", "probability"), pairs)
     doubtful = int((found.probability < 0.5).sum())
-    print(
+    say(
         f"\nlargest cluster: {sizes[0]:,} items; base rate of pairs: {found.base_rate:.2g}; "
         f"probability below ½: {doubtful:,} items"
     )

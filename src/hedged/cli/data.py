@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hedged.cli._output import Force, Json, examples, print_json, print_table, refuse_overwriting
+from hedged.cli._output import Force, Json, examples, owning_output, print_json, print_table
 from hedged.errors import DataError
 
 if TYPE_CHECKING:
@@ -71,16 +71,15 @@ def ndigit(
     from hedged.cli._preview import write_preview
     from hedged.data import write_index
 
-    for path in (out, preview):
-        refuse_overwriting(path, force)
     if out and holdout:
         raise DataError("an index file counts through all digits of MNIST: write it without --holdout")
-    parts = _inspect(index, offline) if index else _build(digits, split, seed, holdout, offline)
-    chosen = _choose(parts, part)
-    if out:
-        write_index(out, chosen)
-    if preview:
-        write_preview(preview, chosen, seed)
+    with owning_output(out, force), owning_output(preview, force):
+        parts = _inspect(index, offline) if index else _build(digits, split, seed, holdout, offline)
+        chosen = _choose(parts, part)
+        if out:
+            write_index(out, chosen)
+        if preview:
+            write_preview(preview, chosen, seed)
     summary = [_summary(name, images) for name, images in parts.items()]
     if json:
         print_json(summary)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hedged.cli._output import Json, examples, print_json
+from hedged.cli._output import Json, examples, print_json, say
 
 EXAMPLES = examples("hedged demo", "hedged demo --offline --out runs/no-network")
 
@@ -38,4 +38,4 @@ def demo(
         print_json(results.metrics)
         return
     print_scores(results)
-    print(f"\nreport: {Run(folder).report_file()}\nnumbers: {Run(folder).metrics_file()}")
+    say(f"\nreport: {Run(folder).report_file()}\nnumbers: {Run(folder).metrics_file()}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hedged.cli._inputs import SkipBroken, embedded_sound, inputs_of
-from hedged.cli._output import Json, examples, print_json, print_table, printable
+from hedged.cli._output import Json, examples, print_json, print_table, printable, say
 from hedged.cli._runs import Model, load_embedder
 from hedged.cli._stores import Wheres, check_model, filters
 from hedged.errors import ConfigError, RunError
@@ -152,6 +152,6 @@ def _print(found: Drift, alarm: str | None) -> None:
     rows = [("evidence of a change, at its highest", f"{found.evidence:.3g}"), *rows]
     print_table(title, ("", "value"), [*rows, ("alarm from", f"{1 / found.false_alarm_rate:.3g}")])
     if alarm is None:
-        print("\nno change seen")
+        say("\nno change seen")
     else:
-        print(f"\nthe inputs have changed: first seen at {printable(alarm)}; calibrate again on inputs like these")
+        say(f"\nthe inputs have changed: first seen at {printable(alarm)}; calibrate again on inputs like these")

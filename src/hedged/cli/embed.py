@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hedged._files import make_folder
 from hedged.cli._inputs import Images, SkipBroken, embedded, inputs_of, refusal, report_skipped, takes_vectors
-from hedged.cli._output import Force, Json, examples, print_json, refuse_overwriting
+from hedged.cli._output import Force, Json, examples, owning_output, print_json, say
 from hedged.cli._runs import Model, load_embedder
 from hedged.errors import ConfigError, DataError, RunError
 
@@ -66,8 +65,11 @@ def embed(
     if shard_size is not None:
         raise ConfigError("--shard-size is for --ray, which writes shards: leave it out")
     _check_layout(out)
-    refuse_overwriting(out, force)
-    make_folder(out.parent)
+    with owning_output(out, force):
+        _embed(run, images, out, skip_broken, json)
+
+
+def _embed(run: Path, images: list[Path], out: Path, skip_broken: bool, json: bool) -> None:
     embedder = load_embedder(run)
     from hedged.distributions import concatenate  # after it: loading a model decides how torch is imported
     from hedged.models.columns import columns_of, write_columns
@@ -86,7 +88,7 @@ def embed(
         content = {"out": str(out), f"{_kind(embedder)}s": len(names), "dim": z.dim, "kind": columns["kind"]}
         print_json(content)
     else:
-        print(f"embedded {_counted(embedder, len(names))} into {out}")
+        say(f"embedded {_counted(embedder, len(names))} into {out}")
 
 
 def _embed_on_ray(
@@ -110,7 +112,7 @@ def _embed_on_ray(
         content = {"out": str(out), f"{_kind(embedder)}s": manifest.rows, "shards": manifest.pieces}
         print_json(content | {"broken": manifest.broken})
     else:
-        print(f"embedded {_counted(embedder, manifest.rows)} into {out}: {manifest.pieces:,} shards")
+        say(f"embedded {_counted(embedder, manifest.rows)} into {out}: {manifest.pieces:,} shards")
 
 
 def _check_layout(out: Path) -> None:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hedged.cli._output import Json, examples, print_json
+from hedged._files import make_folder
+from hedged.cli._output import Json, examples, print_json, say
 from hedged.cli._pairs import PairsFile, PairsImages, evaluate_pairs
 from hedged.cli._runs import RunFolder
 from hedged.errors import ConfigError, DataError
@@ -53,11 +54,12 @@ def evaluate(
     from hedged.evaluation import measure
     from hedged.training import Run
 
+    if pairs and (split or report):
+        raise ConfigError("--pairs goes with neither --split nor --report: leave them out")
     opened = Run(run)
     config, embedder = opened.trained()
+    make_folder(opened.folder)  # one that cannot be written is refused before the work
     if pairs:
-        if split or report:
-            raise ConfigError("--pairs goes with neither --split nor --report: leave them out")
         evaluate_pairs(opened, pairs, images, json)
         return
     name, data, validation = _images(config, split)
@@ -67,9 +69,9 @@ def evaluate(
         print_json(results.metrics)
         return
     print_scores(results, name)
-    print(f"\nnumbers: {opened.metrics_file(part)}")
+    say(f"\nnumbers: {opened.metrics_file(part)}")
     if report:
-        print(f"report: {opened.report_file(part)}")
+        say(f"report: {opened.report_file(part)}")
 
 
 def _images(config: RunConfig, wanted: str | None) -> tuple[str, Dataset, Dataset | None]:

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hedged._files import make_folder
-from hedged.cli._output import Force, Json, examples, print_json, print_table, refuse_overwriting
+from hedged.cli._output import Force, Json, examples, owning_output, print_json, print_table, say
 from hedged.cli._runs import Model, load_embedder
 from hedged.errors import ConfigError
 
@@ -44,7 +43,8 @@ def export(
     if score is not None:
         _print_score(run, score, json)
     if onnx is not None:
-        _write_onnx(run, onnx, force, json)
+        with owning_output(onnx, force):
+            _write_onnx(run, onnx, json)
 
 
 def _print_score(run: Path, engine: str, json: bool) -> None:
@@ -55,17 +55,15 @@ def _print_score(run: Path, engine: str, json: bool) -> None:
     if json:
         print_json({"engine": engine, "score": text})
     else:
-        print(text, end="")
+        say(text.removesuffix("\n"))
 
 
-def _write_onnx(run: Path, onnx: Path, force: bool, json: bool) -> None:
-    refuse_overwriting(onnx, force)
+def _write_onnx(run: Path, onnx: Path, json: bool) -> None:
     embedder = load_embedder(run)
     from hedged.decisions import load_decider  # after it: loading a model decides how torch is imported
     from hedged.models.export import export_onnx, require_exporter
 
     require_exporter()
-    make_folder(onnx.parent)  # one that cannot be written is refused before the work
     decider = load_decider(run, embedder.fingerprint())
     written = export_onnx(embedder, onnx, decider.describe() if decider else None)
     told = written.description

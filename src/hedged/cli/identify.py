@@ -11,7 +11,7 @@ import typer
 
 from hedged.cli._inputs import Images, SkipBroken, embedded_sound, inputs_of
 from hedged.cli._novelty import how_to_know, of_each, shown
-from hedged.cli._output import Json, examples, print_json, print_table, printable
+from hedged.cli._output import Json, examples, print_json, print_table, printable, say
 from hedged.cli._runs import Model, load_embedder
 from hedged.cli._stores import StoreName, Wheres, check_model, filters
 from hedged.errors import ConfigError, RunError
@@ -104,7 +104,7 @@ def identify(
     for image, one in found:
         _print(image, one, decider, accept_from)
     if embedder.novelty_model is None:
-        print(f"novelty: {how_to_know(run)}")
+        say(f"novelty: {how_to_know(run)}")
 
 
 def _check(none: float, coverage: float | None, fpir: float | None, fusion: How) -> None:
@@ -112,6 +112,8 @@ def _check(none: float, coverage: float | None, fpir: float | None, fusion: How)
         raise ConfigError(f"--none is the share of inputs that show nobody in the store, in (0, 1), got {none:g}")
     if coverage is not None and not 0 < coverage < 1:
         raise ConfigError(f"--coverage is the share of sets that hold the right answer, in (0, 1), got {coverage:g}")
+    if fpir is not None and not 0 < fpir < 1:
+        raise ConfigError(f"--fpir is a share of strangers, between 0 and 1, got {fpir:g}")
     if fpir is not None and fusion is not How.PRODUCT:
         raise ConfigError(
             f"--fpir is promised for --fusion {How.PRODUCT}, got --fusion {fusion}: leave one of them out"
@@ -173,6 +175,6 @@ def _print(image: str, one: Identified, decider: Decider | None, accept_from: fl
     if one.candidates is not None:
         names = [*one.candidates.labels, *([NOBODY] if one.candidates.nobody else [])]
         held = ", ".join(map(printable, names)) or "nobody fits, and nor does a stranger: unlike what the store holds"
-        print(f"candidates (right in {one.candidates.coverage:g} of such sets): {held}")
+        say(f"candidates (right in {one.candidates.coverage:g} of such sets): {held}")
     if accept_from is not None:
-        print(f"at the promised FPIR: {printable(_at(one, accept_from) or NOBODY)}")
+        say(f"at the promised FPIR: {printable(_at(one, accept_from) or NOBODY)}")

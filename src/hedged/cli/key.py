@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hedged.cli._output import examples, print_table, printable
+from hedged.cli._output import examples, print_table, printable, say
 from hedged.errors import ConfigError
 
 EXAMPLES = examples(
@@ -50,6 +50,6 @@ def key(
         print_table(str(file), ("name", "role"), [(printable(one.name), one.role.value) for one in list_keys(file)])
     elif remove:
         remove_key(file, name)
-        print(f"removed {printable(name)}; restart the service")
+        say(f"removed {printable(name)}; restart the service")
     else:
-        print(add_key(file, name, Role(role.value)))
+        say(add_key(file, name, Role(role.value)))

@@ -10,7 +10,7 @@ import typer
 from hedged.cli._decisions import answer_as_json, answer_as_rows
 from hedged.cli._inputs import read_row, takes_vectors
 from hedged.cli._novelty import how_to_know, of_each, shown
-from hedged.cli._output import Json, examples, print_json, print_table
+from hedged.cli._output import Json, examples, print_json, print_table, say
 from hedged.cli._runs import Model, load_embedder
 
 EXAMPLES = examples(
@@ -86,4 +86,4 @@ def match(
     ]
     print_table(f"by the model in {run}", ("", "value"), rows)
     if not answer:
-        print(f"{guessed.answer}: {guessed.rule}")
+        say(f"{guessed.answer}: {guessed.rule}")

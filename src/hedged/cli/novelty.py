@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hedged.cli._output import Json, examples, print_json
+from hedged.cli._output import Json, examples, print_json, say
 from hedged.cli._runs import RunFolder, load_embedder
 
 EXAMPLES = examples("hedged novelty runs/old", "hedged novelty runs/old --json")
@@ -21,13 +21,11 @@ def novelty(run: RunFolder, json: Json = False) -> None:
 
     opened = Run(run)
     config, embedder = opened.trained()
-    train = build_data(config).train
-    found = fit_novelty(embedder, config.seen(train))
-    with opened.owned():
+    with opened.owned():  # first: a folder that cannot be written is refused before the work
+        train = build_data(config).train
+        found = fit_novelty(embedder, config.seen(train))
         found.save(run, embedder.fingerprint())
     if json:
         print_json({"out": str(run / FILE), "held_out": found.held_out, "identities": len(found.gaussians.means)})
         return
-    print(
-        f"fitted to {train.inputs} of {train.n_classes:,} classes, a share of held-out {found.held_out}: {run / FILE}"
-    )
+    say(f"fitted to {train.inputs} of {train.n_classes:,} classes, a share of held-out {found.held_out}: {run / FILE}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hedged._parallel import cores
-from hedged.cli._output import Json, examples, print_json, print_table
+from hedged.cli._output import Json, examples, print_json, print_table, say
 from hedged.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
@@ -88,9 +88,9 @@ def run(
     fill(shelf, needs, jobs)
     for shown in wanted:
         for path in shown.write(shelf, out, chosen):
-            print(path)
+            say(str(path))
     if name == "all":
-        print(write_page(shelf, out))
+        say(str(write_page(shelf, out)))
     else:
         _show(name, out)
 
@@ -119,7 +119,7 @@ def _show(name: str, folder: Path, as_json: bool = False) -> None:
         print_json(cells)
         return
     if (picture := folder / f"{name}.png").exists():
-        print(f"picture: {picture}")
+        say(f"picture: {picture}")
     if cells:
         header, lines = rows(cells)
         print_table(f"{name}, from {folder}", header, lines)
@@ -134,7 +134,7 @@ def _wanted(name: str, data: Path | None) -> list[Exhibit]:
         return [each.of_photos(data) if each.needs_photos or name != "all" else each for each in shown]
     for each in shown:
         if each.needs_photos and name == "all":
-            print(f"{each.name} is left out: it needs photos, as in `hedged paper run {each.name} --data DIR`")
+            say(f"{each.name} is left out: it needs photos, as in `hedged paper run {each.name} --data DIR`")
         elif each.needs_photos:
             raise ConfigError(
                 f"{name} needs photos: say where they are with --data DIR, a folder of a folder for each pet, such as "

@@ -9,7 +9,7 @@ import typer
 from hedged.cli._decisions import answer_as_json
 from hedged.cli._inputs import Images, SkipBroken, embedded_sound, inputs_of
 from hedged.cli._novelty import how_to_know, of_each, shown
-from hedged.cli._output import Json, examples, print_json, print_table, printable
+from hedged.cli._output import Json, examples, print_json, print_table, printable, say
 from hedged.cli._runs import Model, load_embedder
 from hedged.cli._stores import (
     CandidateCount,
@@ -68,7 +68,7 @@ def search(
     for image, one, hits in found:
         _print(image, one, hits, decider)
     if embedder.novelty_model is None:
-        print(f"novelty: {how_to_know(run)}")
+        say(f"novelty: {how_to_know(run)}")
 
 
 def _content(image: str, novelty: float | None, hits: list[Hit], decider: Decider | None) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _content(image: str, novelty: float | None, hits: list[Hit], decider: Decide
 
 def _print(image: str, novelty: float | None, hits: list[Hit], decider: Decider | None) -> None:
     if not hits:
-        print(printable(f"{image}: no row passes the filter"))
+        say(printable(f"{image}: no row passes the filter"))
         return
     header = ["id", "label", "match probability", "uncertainty", "rank"]
     rows = [

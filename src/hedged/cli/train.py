@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hedged.cli._output import examples
+from hedged.cli._output import examples, say
 
 EXAMPLES = examples(
     "hedged train demo --out runs/first",
@@ -43,8 +43,8 @@ def train(
     embedder = train_run(load_config(_find(config), overrides or ()), None, out, resume)
     if not embedder.notes:  # another process says it
         return
-    print(f"trained {embedder.notes['steps']:,} steps on {embedder.notes['data']}; the model is in {out}")
-    print(f"next: hedged evaluate {out}")
+    say(f"trained {embedder.notes['steps']:,} steps on {embedder.notes['data']}; the model is in {out}")
+    say(f"next: hedged evaluate {out}")
 
 
 def _find(config: str) -> Path:
