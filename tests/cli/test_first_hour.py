@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -57,16 +59,49 @@ def test_an_interrupted_build_is_continued_by_the_command_it_names(
     store = tmp_path / "a b.db"
     stopped = hedged("index", "build", finished_run, store, photos, "--folder-labels")
     check_refused(stopped, "4.png", f"{store} holds 4 rows now, 7 inputs were given", "--skip-existing")
-    check_refused(hedged("index", "build", finished_run, store, photos), "exists already", "--skip-existing")
+    again = hedged("index", "build", finished_run, store, photos)
+    check_refused(again, "exists already and holds 4 rows", "--skip-existing")
     broken.write_bytes(whole)
     named = next(line for line in stopped.err.splitlines() if line.startswith("  hedged index add "))
-    assert named == f"  hedged index add {finished_run} '{store}' {photos} --skip-existing"
+    assert named == f"  hedged index add {finished_run} '{store}' {photos} --skip-existing --folder-labels"
     before = list(embedded)
-    result = hedged("index", "add", finished_run, store, photos, "--skip-existing", "--folder-labels")
+    result = hedged(*shlex.split(named)[1:])
     assert result.out == f"added 3 embeddings to {store}, 4 were there; it holds 7 now\n", result.err
     assert not set(before[:4]) & set(embedded[len(before) :])
     assert hedged("index", "add", finished_run, store, photos, "--skip-existing").out.startswith("added 0 embeddings")
     check_refused(hedged("index", "add", finished_run, store, photos, "--skip-existing", "--replace"), "give one")
+
+
+@pytest.mark.parametrize("mode", ["--skip-existing", "--replace"])
+def test_an_interrupted_add_names_its_options(
+    hedged: Hedged, finished_run: Path, photos: Path, tmp_path: Path, embedded: list[str], mode: str
+) -> None:
+    store, table = tmp_path / "a.db", tmp_path / "t.csv"
+    table.write_text("id,colour\n" + "".join(f"{one},red\n" for one in photos.rglob("*.png")), encoding="utf-8")
+    assert hedged("index", "build", finished_run, store, photos / "0" / "0.png").code == 0
+    broken = photos / "1" / "4.png"
+    broken.write_bytes(b"broken")
+    stopped = hedged("index", "add", finished_run, store, photos, mode, "--metadata", table)
+    assert f"{photos} {mode} --metadata {table}\n" in stopped.err
+    assert ("what is there is not embedded again" in stopped.err) == (mode == "--skip-existing")
+
+
+def test_ids_that_are_given_twice_are_refused_before_anything_is_stored(hedged: Hedged, tmp_path: Path) -> None:
+    """However far apart they are: rows are stored some at a time."""
+    generator, run, store = np.random.default_rng(0), tmp_path / "head", tmp_path / "a.db"
+    X, y = generator.normal(size=(600, 8)).astype(np.float32), np.repeat(np.arange(60), 10)
+    np.savez(tmp_path / "v.npz", features=X + 3 * generator.normal(size=(60, 8))[y], labels=y)
+    assert hedged("retrofit", tmp_path / "v.npz", "--out", run, "--validation-share", 0).code == 0
+    ids = np.array([f"row {i}" for i in range(600)])
+    ids[599] = ids[0]
+    np.savez(tmp_path / "twice.npz", features=X, ids=ids)
+    words = "1 ids are given twice, such as 'row 0'"
+    check_refused(hedged("index", "build", run, store, tmp_path / "twice.npz"), words)
+    assert not store.exists()
+    ids[599] = "row 599"
+    np.savez(tmp_path / "once.npz", features=X[:10], ids=ids[:10])
+    assert hedged("index", "build", run, store, tmp_path / "once.npz").code == 0
+    check_refused(hedged("index", "add", run, store, tmp_path / "twice.npz", "--skip-existing"), words)
 
 
 def test_rows_are_listed(hedged: Hedged, finished_run: Path, photos: Path, tmp_path: Path) -> None:
@@ -250,6 +285,48 @@ def test_what_cannot_be_done_is_refused_before_the_work(
     store = tmp_path / "a.db"
     shutil.copy(tmp_path / "file", store)
     check_refused(hedged("identify", run, store, photos, "--none", "1.5"), "1.5")
+    check_refused(hedged("identify", run, store, photos, "--fpir", "5"), "--fpir is a share of strangers", "got 5")
+
+
+def test_a_place_that_cannot_be_written_is_told_before_the_work(
+    hedged: Hedged, run: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("work was done")
+
+    def read_only(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    store, there = tmp_path / "a.db", tmp_path / "file" / "a"
+    there.parent.touch()
+    assert hedged("index", "build", run, store, photos, "--folder-labels").code == 0
+    for work in (
+        "hedged.models.Embedder.embed",
+        "hedged.models.Embedder.embed_with_novelty",
+        "hedged.search.read_clusters",
+        "hedged.search.read_audit",
+        "hedged.data.ndigit_splits",
+        "hedged.evaluation.measure",
+        "hedged.training.fit_novelty",
+    ):
+        monkeypatch.setattr(work, never)
+    monkeypatch.setattr(Embedder, "embed", never)
+    for verb in (
+        ["cluster", store, "--out", f"{there}.csv"],
+        ["index", "audit", store, "--page", f"{there}.html"],
+        ["data", "ndigit", "--offline", "--out", f"{there}.npz"],
+        ["data", "ndigit", "--offline", "--preview", f"{there}.png"],
+        ["export", run, "--onnx", f"{there}.onnx"],
+    ):
+        check_refused(hedged(*verb), f"cannot write in the folder {there.parent}", "choose another")
+    with monkeypatch.context() as patched:
+        patched.setattr("hedged._files.tempfile.TemporaryFile", read_only)
+        for verb in (["evaluate", run], ["novelty", run], ["calibrate", run]):
+            refused = hedged(*verb)
+            check_refused(refused, f"cannot write in the folder {run}", "Read-only", "Make it writable")
+            assert "--out" not in refused.err
+    monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
+    check_refused(hedged("index", "add", run, store, photos, "--replace"), "cannot be written", "make the file and its")
 
 
 def test_too_few_identities_to_calibrate_say_which_key_to_change(hedged: Hedged, tmp_path: Path) -> None:

@@ -218,7 +218,10 @@ def test_a_build_that_was_killed_can_be_gone_on_with(tmp_path: Path) -> None:
     for lock in (tmp_path / ".a.db.lock",):
         lock.write_text("process 1 on host elsewhere")  # as a kill leaves it
     killed_while_adding(path, last=2)
-    with pytest.raises(StoreError, match="exists already: add to it with `hedged index add`"), reserve(path):
+    with (
+        pytest.raises(StoreError, match="exists already and holds 75 rows: add to it with `hedged index add`"),
+        reserve(path),
+    ):
         pass
     assert add(path, 3) == [3, 4, 5]
     assert ids_of(path) == ids_in([0, 1, 2, 3, 4, 5])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -14,7 +15,7 @@ import typer
 from hedged.cli._audit import AUDIT_EXAMPLES, audit, warn_of_enrolments
 from hedged.cli._inputs import Images, SkipBroken
 from hedged.cli._metadata import Described, read_metadata
-from hedged.cli._output import LOGGER, Json, examples, print_json, print_table, printable
+from hedged.cli._output import LOGGER, Json, examples, print_json, print_table, printable, say
 from hedged.cli._runs import Model, load_embedder
 from hedged.cli._sources import rows_of, source_of
 from hedged.cli._stores import StoreName, Wheres, filters
@@ -90,9 +91,14 @@ def build(
         embedder = load_embedder(run)
         header = Header.of(embedder)
         source = source_of(embedder, header.fingerprint, images, skip_broken)
+        _refuse_twice(source.ids)
         batches = rows_of(source, header.fingerprint, _described(source.ids, metadata), folder_labels)
+        options = _options(folder_labels, metadata, skip_broken)
         first = next(batches)  # before there is a store: what cannot be read leaves no empty one behind
-        with create_store(location, header) as store, _continued_by(store, len(source.ids), run, images):
+        with (
+            create_store(location, header) as store,
+            _continued_by(store, len(source.ids), [run, store.name, *images, "--skip-existing", *options]),
+        ):
             store.add(first)
             store.index(plan).keep()  # known from the start, should this be interrupted
             done = len(first) + _write(store.add, batches)
@@ -133,15 +139,19 @@ def add(
 
     fingerprint = embedder.fingerprint()
     source = source_of(embedder, fingerprint, images, skip_broken)
+    _refuse_twice(source.ids)
     described = _described(source.ids, metadata)
     with open_store(location) as store:
         store.header.check_model(fingerprint)
+        store.check_writable()
         there = 0
         if skip_existing:
             given = len(source.ids)
             source = source.without({row.id for row in store.describe(store.keys().tolist()).values()})
             there = given - len(source.ids)
-        with _continued_by(store, len(source.ids) + there, run, images):
+        mode = "--replace" if replace else "--skip-existing"
+        options = _options(folder_labels, metadata, skip_broken)
+        with _continued_by(store, len(source.ids) + there, [run, store.name, *images, mode, *options]):
             batches = rows_of(source, fingerprint, described, folder_labels)
             done = _write(store.upsert if replace else store.add, batches)
         warn_of_enrolments(store, source.ids)
@@ -224,9 +234,9 @@ def info(
     rows = [(name, ", ".join(value) if isinstance(value, list) else _cell(value)) for name, value in content.items()]
     print_table(f"the store {content['store']}", ("", "value"), rows[1:])
     if check:
-        print("\nchecked: every row is whole")
+        say("\nchecked: every row is whole")
     if move:
-        print(f"\nto move it: {printable(move)}")
+        say(f"\nto move it: {printable(move)}")
 
 
 @app.command(
@@ -253,9 +263,9 @@ def repair(
     if json:
         print_json({"kept": done.kept, "lost": done.lost})
         return
-    print(f"kept {done.kept:,} rows" + (f"; lost {len(done.lost):,}:" if done.lost else "; nothing was lost"))
+    say(f"kept {done.kept:,} rows" + (f"; lost {len(done.lost):,}:" if done.lost else "; nothing was lost"))
     for words in done.lost:
-        print(f"  {printable(words)}")
+        say(f"  {printable(words)}")
 
 
 app.command("audit", epilog=AUDIT_EXAMPLES)(audit)
@@ -284,17 +294,37 @@ def _described(ids: Sequence[str], metadata: Path | None) -> dict[str, Described
     return described
 
 
+def _refuse_twice(ids: Sequence[str]) -> None:
+    """Refuse inputs of which two have one id, before any of them is stored."""
+    twice = [name for name, count in Counter(ids).items() if count > 1]
+    if twice:
+        raise DataError(
+            f"{len(twice):,} ids are given twice, such as {twice[0]!r}: ids must differ within a store; nothing was "
+            "stored"
+        )
+
+
+def _options(folder_labels: bool, metadata: Path | None, skip_broken: bool) -> list[str]:
+    """The options that say what is stored of an input, as they are typed."""
+    return [
+        *(["--folder-labels"] if folder_labels else []),
+        *(["--metadata", str(metadata)] if metadata else []),
+        *(["--skip-broken"] if skip_broken else []),
+    ]
+
+
 @contextmanager
-def _continued_by(store: Store, total: int, run: Path, given: Sequence[Path]) -> Iterator[None]:
+def _continued_by(store: Store, total: int, arguments: Sequence[str | Path]) -> Iterator[None]:
     """If what is done within is interrupted or fails, say how many rows are there and how to continue."""
     try:
         yield
     except (KeyboardInterrupt, HedgedError, OSError) as error:
-        command = shlex.join(["hedged", "index", "add", str(run), store.name, *map(str, given), "--skip-existing"])
+        command = shlex.join(["hedged", "index", "add", *map(str, arguments)])
         reason = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
+        told = "\nwhat is there is not embedded again" if "--skip-existing" in arguments else ""
         raise RunError(
             f"{reason}\n{store.name} holds {store.count():,} rows now, {total:,} inputs were given: continue with\n"
-            f"  {command}\nand the same options; what is there is not embedded again"
+            f"  {command}{told}"
         ) from error
 
 
@@ -311,4 +341,4 @@ def _report(store: Store, words: str, numbers: dict[str, int], as_json: bool) ->
     if as_json:
         print_json({"store": store.name, **numbers, "rows": store.count()})
     else:
-        print(printable(f"{words}; it holds {store.count():,} now"))
+        say(printable(f"{words}; it holds {store.count():,} now"))

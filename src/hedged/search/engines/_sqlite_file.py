@@ -99,7 +99,10 @@ def refuse_existing(path: Path) -> None:
 def _count(path: Path) -> int | None:
     """How many rows a store has; None if there is no store, or a damaged one."""
     try:
-        with closing(connect_to_read(path)) as connection:
+        _refuse_what_is_no_file(path)
+        alone = "" if _log_size(path) else "&immutable=1"  # without which a file is made beside it
+        address = f"file:{quote(os.fsencode(path))}?mode=ro{alone}"
+        with closing(sqlite3.connect(address, uri=True)) as connection:
             (count,) = connection.execute("SELECT count(*) FROM item").fetchone()
             return int(count)
     except (*DAMAGED, OSError):
@@ -262,7 +265,7 @@ def log_of(path: Path) -> Path:
 
 def _beside(path: Path, ending: str) -> Path:
     """A file of SQLite's beside a store: of a link, beside what it leads to."""
-    file = path.resolve() if path.is_symlink() else path
+    file = Path(os.path.realpath(path)) if path.is_symlink() else path
     return file.with_name(f"{file.name}-{ending}")
 
 
