@@ -6,7 +6,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Timer
 from typing import Protocol, final
 
@@ -30,7 +30,7 @@ def progress(label: str, total: int, start: int = 0) -> Iterator[Update]:
 @contextmanager
 def said_if_slow(words: str, seconds: float = 2.0) -> Iterator[None]:
     """Say on standard error what is being waited for, if it takes longer than this."""
-    timer = Timer(seconds, lambda: print(words, file=sys.stderr, flush=True))
+    timer = Timer(seconds, _say, (words,))
     timer.daemon = True
     timer.start()
     try:
@@ -109,9 +109,15 @@ def _lines(label: str, total: int, start: int, every: float = 10.0) -> Iterator[
             return
         last = now
         parts = (f"{label} {done}/{total}", _pace_text(rate, total - done), last_words)
-        print("  ".join(filter(None, parts)), file=sys.stderr, flush=True)
+        _say("  ".join(filter(None, parts)))
 
     yield update
+
+
+def _say(words: str) -> None:
+    """A line on standard error, as far as that can be written to: no work ends because nobody can be told of it."""
+    with suppress(OSError):
+        print(words, file=sys.stderr, flush=True)
 
 
 def duration(seconds: float) -> str:

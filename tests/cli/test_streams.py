@@ -8,8 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cli.commands import Hedged, Result, check_refused
+from PIL import Image
 
 from hedged.data.photos.listing import list_photos
 from hedged.errors import ConfigError
@@ -20,8 +22,10 @@ INTERRUPT_IMPORTS = f"""
 import os, signal, sys
 class Finder:
     def find_spec(self, name, path=None, target=None):
-        if name == "typer":
+        if name == interrupted:
             os.kill(os.getpid(), signal.SIGINT)
+interrupted = sys.argv.pop(1)
+sys.modules.pop(interrupted, None)  # gc is there from the start
 sys.meta_path.insert(0, Finder())
 signal.signal(signal.SIGINT, signal.default_int_handler)
 {PROGRAM}
@@ -50,6 +54,24 @@ def test_streams_that_are_closed_or_full(tmp_path: Path) -> None:
         assert not list(tmp_path.iterdir())
 
 
+def test_nobody_has_to_be_told_of_progress(tmp_path: Path) -> None:
+    Image.fromarray(np.zeros((28, 56), np.uint8)).save(tmp_path / "a.png")
+    words = f"'{sys.executable}' -c '{PROGRAM}' embed hedged:ndigit-2d a.png --out a.npz 2>/dev/full"
+    done = subprocess.run(
+        words, shell=True, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "embedded 1 image into a.npz\n")
+
+
+def test_a_name_that_is_no_text_is_told(hedged: Hedged, tmp_path: Path) -> None:
+    vectors = tmp_path / "v\udcff.npz"
+    np.savez(tmp_path / "v.npz", features=np.eye(4), labels=["a", "a", "b", "b"])
+    (tmp_path / "v.npz").rename(vectors)
+    check_refused(
+        hedged("retrofit", vectors, "--out", tmp_path / "head"), "v\\xff.npz is no text in UTF-8", "rename it"
+    )
+
+
 def test_a_folder_that_was_deleted_under_ones_feet(tmp_path: Path) -> None:
     command = f"mkdir gone && cd gone && rmdir ../gone && '{sys.executable}' -c '{PROGRAM}' match run a.png b.png"
     done = subprocess.run(
@@ -58,8 +80,11 @@ def test_a_folder_that_was_deleted_under_ones_feet(tmp_path: Path) -> None:
     check_refused(Result(done.returncode, done.stdout, done.stderr), "the current folder was deleted")
 
 
-def test_ctrl_c_while_it_starts() -> None:
-    command = [sys.executable, "-c", INTERRUPT_IMPORTS]
+@pytest.mark.parametrize(
+    "name", ["gc", "typer", "hedged.cli.match", "numpy", "torch", "torch.nn", "hedged.models.embedder"]
+)
+def test_ctrl_c_while_it_starts(name: str) -> None:
+    command = [sys.executable, "-c", INTERRUPT_IMPORTS, name, "match", "hedged:ndigit-2d", "a.png", "b.png"]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "hedged: interrupted before it began\n")
 

@@ -1,39 +1,24 @@
 """The command line: one file a verb (`_verbs.py` lists them). No torch before a verb needs it: `--help` is quick."""
 
-from __future__ import annotations
+from hedged.cli._interrupts import InterruptedEarly
 
-import gc
-import io
-import os
-import signal
-import sys
-import threading
-from typing import Annotated, Any
+early = InterruptedEarly()
+early.__enter__()  # until all is imported
 
-EARLY = b"hedged: interrupted before it began\n"
-
-
-def _interrupted_early(number: int, frame: Any) -> None:
-    """Ctrl-C before there is anything to interrupt: nothing was begun, so nothing has to be ended."""
-    os.write(2, EARLY)
-    os._exit(2)
-
-
-_is_program = threading.current_thread() is threading.main_thread() and (
-    signal.getsignal(signal.SIGINT) is signal.default_int_handler
-)
-if _is_program:  # until all is imported
-    signal.signal(signal.SIGINT, _interrupted_early)
+import gc  # noqa: E402
+import io  # noqa: E402
+import os  # noqa: E402
+import sys  # noqa: E402
+from typing import Annotated, Any  # noqa: E402
 
 import typer  # noqa: E402
 
 from hedged import __version__  # noqa: E402
 from hedged.cli._failures import EXIT_CODE, Verbs  # noqa: E402
-from hedged.cli._output import complain, log_to_stderr  # noqa: E402
+from hedged.cli._output import complain, log_to_stderr, say  # noqa: E402
 from hedged.errors import RunError  # noqa: E402
 
-if _is_program:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+early.end()
 
 app = typer.Typer(
     cls=Verbs,
@@ -47,7 +32,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"hedged {__version__}")
+        say(f"hedged {__version__}")
         raise typer.Exit
 
 
@@ -65,6 +50,7 @@ def hedged(
     Each input, an image or a vector of another model, becomes a distribution. Two inputs get a match probability, and
     each gets an uncertainty.
     """
+    early.end()
     log_to_stderr()
     try:
         os.getcwd()
@@ -74,6 +60,7 @@ def hedged(
 
 def main() -> None:
     """Run the command line. Exit code 0: done; 2: something was wrong, said in one message on standard error."""
+    early.__enter__()  # until a verb begins
     gc.set_threshold(100_000)  # imports make objects that stay: to search them for garbage is a sixth of the start-up
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
@@ -83,6 +70,7 @@ def main() -> None:
         try:
             app(prog_name="hedged")
         finally:
+            early.end()
             gc.freeze()  # and the interpreter, when it ends, would search them once more
             _flush_errors()
             sys.stdout.flush()

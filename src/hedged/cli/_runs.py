@@ -23,9 +23,11 @@ def load_embedder(folder: Path) -> Embedder:
     """The model of a finished run; of an unfinished one, how to finish it."""
     from hedged._progress import said_if_slow
     from hedged._startup import start_quickly
+    from hedged.cli._interrupts import InterruptedEarly
 
     with said_if_slow("loading torch and the model; the first time takes longest"):
-        start_quickly()
-        from hedged.training import Run
+        with InterruptedEarly():
+            start_quickly()
+            from hedged.training import Run
 
         return Run(folder).embedder

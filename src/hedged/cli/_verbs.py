@@ -8,6 +8,8 @@ from typing import Any, final
 
 import typer
 
+from hedged.cli._interrupts import InterruptedEarly
+
 NAMES = (
     "demo",
     "data",
@@ -42,7 +44,8 @@ class LazyVerbs(MutableMapping[str, Any]):
         if name not in self._made:
             if name not in NAMES:
                 raise KeyError(name)
-            self._made[name] = _command(name)
+            with InterruptedEarly():
+                self._made[name] = _command(name)
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:

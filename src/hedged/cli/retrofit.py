@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hedged.cli._output import Force, Json, examples, print_json, print_table, refuse_overwriting
+from hedged._files import path_text
+from hedged.cli._output import Force, Json, examples, print_json, print_table, refuse_overwriting, say
 from hedged.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def _section(
     from hedged.data import FeaturesConfig
     from hedged.data.features.files import read_features
 
+    _refuse_names_that_are_no_text(vectors, labels, poor)
     table = read_features(vectors, labels)
     if table.labels is None:
         raise DataError(f"{vectors} has no labels: add an array `labels`, or name a file of them with --labels")
@@ -126,6 +128,18 @@ def _section(
     except ValidationError as error:  # a seed beyond 64 bits, a path that is no text
         first = error.errors()[0]
         raise ConfigError(f"{first['loc'][-1]}: {first['msg'].lower()}, got {first['input']!r}") from error
+
+
+def _refuse_names_that_are_no_text(*paths: Path | None) -> None:
+    """Refuse paths that config.toml, which is UTF-8, cannot hold."""
+    for path in filter(None, paths):
+        try:
+            str(path.absolute()).encode()
+        except UnicodeEncodeError as error:
+            name = path_text(path.absolute())
+            raise DataError(
+                f"{name} is no text in UTF-8, so that config.toml cannot name it: rename it, or its folder"
+            ) from error
 
 
 def _fit(head: Retrofit, train: Features) -> Retrofit:
@@ -154,14 +168,14 @@ def _print(report: Report, kept: dict[str, int], out: Path) -> None:
     title = f"{report.chosen}, for {report.vectors:,} vectors of {report.identities:,} identities, in {out}"
     print_table(title, ("held-out identities", "accuracy", "AP", "poor: accuracy", "AP"), rows)
     for note in report.notes:
-        print(note)
+        say(note)
     verbs = {"test": "evaluate", "validation": "calibrate"}
     for name, count in kept.items():
         if name == "validation" and count < LEAST_IDENTITIES:
             share = enough_share(LEAST_IDENTITIES, report.identities + count)
-            print(
+            say(
                 f"{count:,} identities were kept from the fit, too few for `hedged calibrate`, which needs "
                 f"{LEAST_IDENTITIES}: to calibrate as well, fit again with --validation-share {share:g} --force"
             )
         else:
-            print(f"{count:,} identities were kept from the fit: hedged {verbs[name]} {out}")
+            say(f"{count:,} identities were kept from the fit: hedged {verbs[name]} {out}")
