@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +25,30 @@ SOURCES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "tools").glob("*.py")]
 UNPICKLING = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 RUNNING = {"eval", "exec", "compile", "__import__"}
 PACKAGED = {".py", ".pyi", ".typed", ".toml", ".json", ".safetensors", ".html", ".css", ".js"}
+
+
+NAMES = {"PIL": "pillow", "sklearn": "scikit-learn", "faiss": "faiss-cpu"}  # of packages by their modules
+PARTS = {"mpl_toolkits": "matplotlib", "pydantic_core": "pydantic", "llvmlite": "numba"}  # that come with others
+
+
+def imported_modules(tree: ast.AST) -> Iterator[str]:
+    """The top of every module that a program imports, at its top or inside functions."""
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
+        yield from (name.split(".")[0] for name in names)
+
+
+def test_what_is_imported_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = {name: lines for name, lines in project["optional-dependencies"].items() if name not in ("dev", "docs")}
+    declared = [*project["dependencies"], *(line for lines in extras.values() for line in lines)]
+    packages = {re.split(r"[^\w-]", line)[0].lower().replace("-", "_") for line in declared} - {"hedged"}
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for module in set(imported_modules(ast.parse(path.read_text(encoding="utf-8")))) - {"hedged"}:
+            if module not in sys.stdlib_module_names:
+                name = (NAMES | PARTS).get(module, module).lower().replace("-", "_")
+                assert name in packages, f"{path.relative_to(ROOT)} imports {module}, which pyproject.toml lacks"
 
 
 def unpickles(tree: ast.AST) -> Iterator[str]:
