@@ -106,7 +106,8 @@ def degraded_sound(sound: Sound, rng: random.Random, noise: np.random.Generator)
     """The sound with noise, cut short or muffled, by a strength drawn from (0, 1)."""
     strength, how = rng.random(), rng.choice(["noise", "cut", "low"])
     if how == "noise":
-        return sound + noise.normal(size=len(sound)).astype(np.float32) * sound.std() * (0.2 + 3 * strength)
+        noisy: Sound = sound + noise.normal(size=len(sound)).astype(np.float32) * sound.std() * (0.2 + 3 * strength)
+        return noisy
     if how == "cut":
         kept = int(RATE * (0.25 + 1.5 * (1 - strength) ** 2))
         start = rng.randint(0, max(len(sound) - kept, 1))
