@@ -9,6 +9,8 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 import lancedb
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from races import forkserver, race
 from search.gallery import KINDS, Make, embeddings, header_of, rows
@@ -19,6 +21,8 @@ from search.writing import add_until_killed
 
 from hedged.errors import ConfigError, MissingDependencyError, StoreError
 from hedged.search import LanceStore, Plan, SqliteStore, Store, Where, create_store, open_store, repair_store
+from hedged.search.engines._checks import checksum
+from hedged.search.rows import as_json
 
 EXACT = Plan("exact")
 
@@ -162,6 +166,22 @@ def test_damage_is_named_and_what_is_whole_is_kept(
         with open_store(into) as new:
             new.verify()
             assert "row 4" not in content(new)
+
+
+def test_a_value_that_cannot_be_is_told_where_it_is_read(place: str) -> None:
+    """Even if its checksum is right, as somebody else may write it."""
+    with create_store(place, header_of("gaussian")) as store:
+        store.add(rows("gaussian", 10))
+        (batch,) = store.batches()
+        numbers, row = batch.packed[4].copy(), batch.described[4]
+        numbers[0] = np.inf
+        right = checksum(numbers.tobytes(), row.id, row.label, as_json(row.metadata))
+        table = table_of(place)
+        (written,) = (one for one in table.to_arrow().to_pylist() if one["id"] == "row 4")
+        table.delete("id = 'row 4'")
+        table.add(pa.Table.from_pylist([written | {"embedding": numbers.tolist(), "checksum": right}], table.schema))
+        with pytest.raises(StoreError, match=r"(?s)is damaged.*row 5: .*NaN"):
+            list(store.batches())
 
 
 def test_a_damaged_header_is_refused(place: str) -> None:

@@ -25,6 +25,7 @@ from hedged.search.engines._checks import (
     embedding_fault,
     header_checksum,
     row_fault,
+    value_fault,
 )
 from hedged.search.engines._lance_tables import (
     SCHEME,
@@ -342,6 +343,9 @@ class LanceStore(Store, scheme="lance"):
         for row, numbers in zip(written, packed, strict=True):
             if fault := embedding_fault(self._header, numbers.tobytes(), row["checksum"]):
                 raise damaged(self.name, [f"row {row['key']}: {fault}"])
+        for i in np.flatnonzero(~np.isfinite(packed).all(1))[:1]:  # as it was written, by somebody else
+            fault = value_fault(self._header, packed[i].tobytes())
+            raise damaged(self.name, [f"row {written[i]['key']}: {fault}"])
         return packed
 
     def _described(self, row: RawRow) -> Described:
