@@ -13,6 +13,7 @@ import pytest
 from cli.commands import Hedged, Result, check_refused
 from PIL import Image
 
+from hedged.cli.drift import _is_store as is_store
 from hedged.data.photos.listing import list_photos
 from hedged.errors import ConfigError
 from hedged.search import parse_where
@@ -70,6 +71,11 @@ def test_a_name_that_is_no_text_is_told(hedged: Hedged, tmp_path: Path) -> None:
     check_refused(
         hedged("retrofit", vectors, "--out", tmp_path / "head"), "v\\xff.npz is no text in UTF-8", "rename it"
     )
+
+
+def test_a_pipe_is_not_waited_for_to_see_whether_it_is_a_store(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert not is_store(str(tmp_path / "pipe"))
 
 
 def test_a_folder_that_was_deleted_under_ones_feet(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hedged._reading import open_file
 from hedged.cli._inputs import SkipBroken, embedded_sound, inputs_of
 from hedged.cli._output import Json, examples, print_json, print_table, printable, say
 from hedged.cli._runs import Model, load_embedder
@@ -88,7 +89,7 @@ def _is_store(name: str) -> bool:
     if "://" in name:
         return True
     try:
-        with Path(name).open("rb") as file:
+        with open_file(Path(name)) as file:
             return file.read(len(SQLITE)) == SQLITE
     except OSError:
         return False
