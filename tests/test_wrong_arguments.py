@@ -36,7 +36,7 @@ def gallery(of_vectors: Embedder, tmp_path: Path) -> Gallery:
 @pytest.mark.parametrize(
     ("use", "words"),
     [
-        (lambda g, x: g.search(x, k=1.5), "integers from 1 up, got k=1.5"),
+        (lambda g, x: g.search(x, k=1.5), "integers, at least 1, got k=1.5"),
         (lambda g, x: g.search(x, candidates=2.5), "candidates=2.5"),
         (lambda g, x: g.search(None), "takes vectors, .* got NoneType"),
         (lambda g, x: g.search(OBJECTS), "takes vectors, .* got ndarray"),
