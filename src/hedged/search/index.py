@@ -188,7 +188,9 @@ class Index(ABC):
             )
         counts = [k] if candidates is None else [k, candidates]
         if not all(isinstance(one, int | np.integer) and one >= 1 for one in counts):
-            raise ValueRangeError(f"k and candidates must be integers, at least 1, got k={k} and candidates={candidates}")
+            raise ValueRangeError(
+                f"k and candidates must be integers, at least 1, got k={k} and candidates={candidates}"
+            )
 
     @abstractmethod
     def keep(self) -> None:
