@@ -78,7 +78,7 @@ def test_evaluate_and_calibrate(hedged: Hedged, run: Path) -> None:
     assert "fitted to vectors by `hedged retrofit`" in page
     calibrated = hedged("calibrate", run)
     assert calibrated.code == 0, calibrated.err
-    assert "of 10 identities, drawn from 80 clean validation vectors of" in calibrated.out
+    assert "of 10 identities, drawn, with repetition, from 80 clean validation vectors of" in calibrated.out
     assert json.loads(hedged("evaluate", run, "--json").out)["decisions"]["calibrated"]["abstained"] < 0.5
 
 
