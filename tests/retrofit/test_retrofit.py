@@ -92,8 +92,13 @@ def test_words_are_identities_and_their_order_does_not_matter() -> None:
     assert Retrofit(**QUICK).fit(TRAIN.x, names).score(NEW.x, NEW.y) > 0.8
 
 
-def test_without_poorer_vectors_it_says_that_it_made_them() -> None:
-    assert any("real ones teach more" in note for note in Retrofit(**QUICK).fit(TRAIN.x, TRAIN.y).report_.notes)
+def test_without_poorer_vectors_it_says_so_and_is_calibrated_on_what_there_is() -> None:
+    alone = Retrofit(**QUICK).fit(TRAIN.x, TRAIN.y)
+    assert any("real ones teach more" in note for note in alone.report_.notes)
+    first, second, matches = pairs(NEW.y)
+    p = alone.match_proba(NEW.x, NEW.x)[first, second]
+    weights = np.where(matches, 0.5 / matches.sum(), 0.5 / (~matches).sum())
+    assert reliability(p, matches, weights=weights).ece < 0.06
 
 
 def test_of_known_identities_inputs_are_held_out_and_few_are_enough() -> None:

@@ -11,7 +11,8 @@
 4. The simpler ways are judged on the same folds. If one is clearly ahead, it is taken instead; with few identities it
    has to be ahead of the cosine by a margin, and with very few the cosine is taken.
 5. If it pays on the held-out pairs, strangers tell how rare an input is.
-6. What was taken is fitted to all identities, and its log-odds are calibrated on the held-out pairs.
+6. What was taken is fitted to all identities, and its log-odds are calibrated on the held-out pairs: of vectors as they
+   are and of their poorer views, if these are real. What was made up does not tell where real ones lie.
 7. Beyond the vectors that taught, evidence fades: what was learnt need not hold there.
 """
 
@@ -156,7 +157,8 @@ class Fitting:
         self._front = Front.fitted(np.concatenate([x, self._poor]), plan.axes, unit=True)
         with torch.no_grad():
             self._views, self._poor_views = (Views(*self._front(torch.from_numpy(v))) for v in (x, self._poor))
-        self._real_views = [self._views] if poor is None else [self._views, self._poor_views]
+        self._is_poor_real = poor is not None
+        self._real_views = [self._views, self._poor_views] if self._is_poor_real else [self._views]
         self._identities = int(y.max()) + 1
         self._units = self._identities  # what is held out: chance plays with so many
         folds = list(identity_folds(y, FOLDS, plan.seed))
@@ -199,6 +201,7 @@ class Fitting:
                 heard = self._heard(best, folds, by_fold)
                 compared = sorted([*compared, heard.measured], key=lambda m: -m.merit)
                 best = heard if self._plan.strangers or heard.measured.merit > best.measured.merit else best
+        line = best.line if self._is_poor_real else self._line_without_poor(best)
         self._tell("all identities")
         found = self._directions(np.ones(len(self._y), dtype=bool), ridge)
         front, fitted = self._fit(chosen.way, found, ridge, folds)
@@ -213,11 +216,11 @@ class Fitting:
         }
         if front is self._front:
             self._bound_what_is_known()
-        doubt, clarity = fit_doubt(best.pairs, best.line)
+        doubt, clarity = fit_doubt(best.pairs, line)
         return Fitted(
             way=best.measured.way,
             head=EvidenceHead(front, branches, strangers, torch.tensor(clarity).float() if any(clarity) else None),
-            line=best.line,
+            line=line,
             doubt=doubt,
             compared=tuple(compared),
             settings=settings,
@@ -323,6 +326,11 @@ class Fitting:
         pairs = self._pairs(folds, by_fold, best.line.temper)
         line = fit_line(pairs.factors, pairs.matches, pairs.weights, best.line.temper)
         return Best(measure(f"{best.measured.way}, strangers", pairs), pairs, line, is_heard=True)
+
+    def _line_without_poor(self, best: Best) -> Line:
+        """c and κ by the vectors as they are alone."""
+        pairs = best.pairs.of(False)
+        return fit_line(pairs.factors, pairs.matches, pairs.weights, best.line.temper)
 
     @torch.no_grad()
     def _simple_ways(self, folds: list[Fold]) -> Iterator[tuple[str, Pairs]]:
