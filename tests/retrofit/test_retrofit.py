@@ -149,6 +149,12 @@ def test_saved_and_loaded_it_is_the_same(head: Retrofit, tmp_path: Path) -> None
     np.testing.assert_array_equal(loaded.match_proba(NEW.x, NEW.x), head.match_proba(NEW.x, NEW.x))
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_few_dimensions_need_not_be_as_many_in_every_fold(seed: int) -> None:
+    few = people(30, each=4, features=8, seed=seed)
+    assert Retrofit(steps=5, branches="unit", seed=seed).fit(few.x, few.y).score(few.x, few.y) > 0.5
+
+
 def test_what_cannot_be_loaded_is_told(head: Retrofit, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="holds no head"):
         Retrofit.load(tmp_path / "nowhere")

@@ -287,9 +287,10 @@ class Fitting:
         worth = int((found.evidence > LEAST_DIRECTION).sum())
         return max(min(self._plan.dim or MOST_DIMS, worth), 1)
 
-    def _start(self, found: Directions, unit: bool) -> Branch:
+    def _start(self, found: Directions, unit: bool, groups: int | None = None) -> Branch:
+        """A branch that has not learnt, of as many groups as another, if told: the worth of directions varies."""
         dim = min(self._dim(found), UNIT_DIMS) if unit else self._dim(found)
-        return simple.started(found, dim, GROUPS, unit, HIDDEN, self._seen)
+        return simple.started(found, max(dim, groups or 1), groups or GROUPS, unit, HIDDEN, self._seen)
 
     @torch.no_grad()
     def _pairs(self, folds: list[Fold], branches: list[list[Branch]], sharpness: float = 0.0) -> Pairs:
@@ -429,7 +430,9 @@ class Fitting:
                 branches.append(self._steady(kind, wide).requires_grad_(False))
                 continue
             branch = self._trained(kind, folds, everything)
-            branches.append(branch if kind == "learnt" else branch.moved_to(self._start(found, unit=kind == "unit")))
+            if kind != "learnt":
+                branch = branch.moved_to(self._start(found, kind == "unit", groups=len(branch.log_shift)))
+            branches.append(branch)
         return self._front, branches
 
 
