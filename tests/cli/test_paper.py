@@ -21,7 +21,7 @@ def test_list_names_everything(hedged: Hedged) -> None:
     listed = json.loads(hedged("paper", "list", "--json").out)
     assert [row["name"] for row in listed] == list(NAMES)
     models = {row["name"]: row["models"] for row in listed}
-    assert models["main-task"] == 36 + 6 + 2
+    assert models["main-task"] == 36 + 6 + 2 + 3
     assert models["dataset"] == models["architecture"] == 0
     plain = hedged("paper", "list").out
     assert all(name in plain for name in (*TABLES, *FIGURES))
@@ -38,7 +38,7 @@ def test_a_part_of_a_table_is_made_shown_and_not_made_again(hedged: Hedged) -> N
     }  # fmt: skip
     variants = json.loads(Path("runs/paper/main-task-variants.json").read_text())
     assert {(cell.get("objective"), cell["backbone"]) for cell in variants} == {
-        ("expected-log", "shallow-hidden"), (None, "shallow")
+        ("expected-log", "shallow-hidden"), ("means-as-points", "shallow-hidden"), (None, "shallow")
     }  # fmt: skip
     before = snapshot(Path("runs/paper/models"))
     again = hedged("paper", "run", "main-task", *only)
