@@ -54,8 +54,10 @@ def test_the_head_starts_as_two_covariance_plda_of_the_points() -> None:
 
 
 def test_the_head_starts_from_gaussians_with_a_floor_under_their_variance() -> None:
-    gaussians, head = GaussianHead(5, 3), PosteriorHead(5, 3)
-    torch.nn.init.normal_(gaussians.log_variance.weight, std=0.1)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        gaussians, head = GaussianHead(5, 3), PosteriorHead(5, 3)
+        torch.nn.init.normal_(gaussians.log_variance.weight, std=0.1)
     torch.nn.init.constant_(gaussians.log_variance.bias, -2.0)
     features = torch.randn(400, 5, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():

@@ -45,7 +45,7 @@ class Nearness(NamedTuple):
         >>> from hedged import Gaussian, MatchCurve
         >>> near = MatchCurve().nearness(Gaussian(torch.zeros(1, 2), torch.full((1, 2), 0.01)))
         >>> near.costs(np.array([[0.1, 0.0], [1.0, 0.0]]), np.full((2, 2), 0.01)).round(2)
-        array([[[0.16, 4.69]]])
+        array([[[0.05, 1.7 ]]])
         """
         shape = (*self.centre.shape[:2], len(mean))
         out = np.empty((shape[0] * shape[1], shape[2]))
