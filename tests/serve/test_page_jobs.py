@@ -124,6 +124,24 @@ def test_a_photo_is_enrolled_found_and_removed_again(page: Page, tmp_path: Path)
     assert [one for one in page.complaints() if "409" not in one] == []  # which the browser logs of itself
 
 
+def test_a_question_that_is_asked_again_at_once_is_answered_once(page: Page) -> None:
+    with page.service.client() as client:
+        client.enrol([(page.service.place.pictures / "53-0.png").read_bytes()], ["Rex"], ["rex-2"])
+    page.show("uncertain")
+    page.wait(lambda: page.css('[data-id="rex-2"] button'))
+    page.driver.execute_script(
+        """
+        const ask = document.querySelector('[data-id="rex-2"] button'), dialog = document.getElementById("confirm");
+        ask.click();
+        dialog.close("no");
+        ask.click();  // before anybody was told that it was closed
+        setTimeout(() => document.getElementById("confirm-yes").click(), 200);
+        """
+    )
+    page.wait_for("status", "Removed rex-2")
+    page.wait_for("summary", "29 items · 6 labels")
+
+
 def test_two_photos_match_or_not(page: Page) -> None:
     page.show("pair")
     photos = [page.service.place.pictures / name for name in ("24-1.png", "24-2.png", "53-0.png")]

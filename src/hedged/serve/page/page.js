@@ -37,15 +37,23 @@ function fail(error) {
   tell(error.message, true);
 }
 
+let confirmed = 0; // how often it was asked
+
 function confirm(title, text, yes) {
   const dialog = byId("confirm");
+  const mine = ++confirmed;
   byId("confirm-title").textContent = title;
   byId("confirm-text").textContent = text;
   byId("confirm-yes").textContent = yes;
   dialog.returnValue = "no"; // Escape leaves it so
   dialog.showModal();
   return new Promise((answer) => {
-    dialog.addEventListener("close", () => answer(dialog.returnValue === "yes"), { once: true });
+    function closed() {
+      if (mine === confirmed && dialog.open) return; // it comes late, of the question before
+      dialog.removeEventListener("close", closed);
+      answer(mine === confirmed && dialog.returnValue === "yes");
+    }
+    dialog.addEventListener("close", closed);
   });
 }
 
