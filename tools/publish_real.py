@@ -178,10 +178,10 @@ has 0.979, 0.716 and 0.797 on clean voices, verses and typefaces, the cosine 0.9
 0.587, where the cosine has 0.601 at a threshold that was chosen on degraded ones.
 
 What limits voices: its directions are found from clean and degraded vectors together. In four parts of the training
-voices, another draw of their sentences, PLDA of clean vectors decides clean ones with 0.966, of both with 0.960; the ensembles of `Retrofit` have 0.951
-to 0.953 there, since what tells how poor an input is moves good ones too. Tried: branches with directions of clean
-vectors, with projections of one length (0.953) and as long as they are (0.952), and without a branch of one length
-(0.951 to 0.957, and 0.79 to 0.81 in the place of 0.81 on degraded ones). None was taken.
+voices, another draw of their sentences, PLDA of clean vectors decides clean ones with 0.966, of both with 0.960; the
+ensembles of `Retrofit` have 0.951 to 0.953 there, since what tells how poor an input is moves good ones too. Tried:
+branches with directions of clean vectors, with projections of one length (0.953) and as long as they are (0.952), and
+without a branch of one length (0.951 to 0.957, and 0.79 to 0.81 in the place of 0.81 on degraded ones). None was taken.
 
 ## More rows
 
